@@ -1,0 +1,3 @@
+// Copyright 2026 The Authors.
+
+package pkg
