@@ -5,7 +5,7 @@
 package main
 
 import (
-	"bufio"
+	"bytes"
 	"errors"
 	"flag"
 	"fmt"
@@ -41,17 +41,17 @@ func main() {
 }
 
 func run(args []string, stdin io.Reader, stdout, stderr io.Writer) error {
-	out := bufio.NewWriter(stdout)
-	if err := dispatch(args, stdin, out, stderr); err != nil {
-		return err // and nothing half is written
+	var out bytes.Buffer // so that nothing half is written when something goes wrong halfway
+	if err := dispatch(args, stdin, &out, stderr); err != nil {
+		return err
 	}
-	if err := out.Flush(); err != nil {
+	if _, err := out.WriteTo(stdout); err != nil {
 		return fmt.Errorf("writing the output: %w", err)
 	}
 	return nil
 }
 
-func dispatch(args []string, stdin io.Reader, out, stderr io.Writer) error {
+func dispatch(args []string, stdin io.Reader, out *bytes.Buffer, stderr io.Writer) error {
 	if len(args) > 0 {
 		switch args[0] {
 		case "list":
@@ -87,7 +87,7 @@ func withRoot(args []string, stderr io.Writer, do func(root *os.Root, rest []str
 	return do(root, flags.Args())
 }
 
-func list(out io.Writer) func(*os.Root, []string) error {
+func list(out *bytes.Buffer) func(*os.Root, []string) error {
 	return func(root *os.Root, rest []string) error {
 		if len(rest) > 0 {
 			return fmt.Errorf("list takes no folders, got %q: %w", rest, errUsage)
@@ -100,26 +100,22 @@ func list(out io.Writer) func(*os.Root, []string) error {
 	}
 }
 
-func folders(out io.Writer) func(*os.Root, []string) error {
+func folders(out *bytes.Buffer) func(*os.Root, []string) error {
 	return func(root *os.Root, names []string) error {
 		if len(names) == 0 {
 			return fmt.Errorf("no folder to audit: %w", errUsage)
 		}
-		scanner := NewScanner()
-		for _, name := range names {
-			records, err := scanner.Folder(root, name)
-			if err != nil {
-				return err
-			}
-			if _, err := out.Write(appendRecords(nil, records)); err != nil {
-				return fmt.Errorf("writing records: %w", err)
-			}
+		var text []byte
+		err := scanEach(root, names, func(records ...Record) { text = appendRecords(text, records) })
+		if err != nil {
+			return err
 		}
+		out.Write(text)
 		return nil
 	}
 }
 
-func sequential(out io.Writer) func(*os.Root, []string) error {
+func sequential(out *bytes.Buffer) func(*os.Root, []string) error {
 	return func(root *os.Root, rest []string) error {
 		if len(rest) > 0 {
 			return fmt.Errorf("run takes no folders, got %q: %w", rest, errUsage)
@@ -128,23 +124,28 @@ func sequential(out io.Writer) func(*os.Root, []string) error {
 		if err != nil {
 			return err
 		}
-		var (
-			report  Report
-			scanner = NewScanner()
-		)
-		for _, name := range names {
-			records, err := scanner.Folder(root, name)
-			if err != nil {
-				return err
-			}
-			report.Add(records...)
+		var report Report
+		if err = scanEach(root, names, report.Add); err != nil {
+			return err
 		}
-		_, err = report.WriteTo(out)
-		return err
+		return report.Print(out)
 	}
 }
 
-func reduce(names []string, stdin io.Reader, out io.Writer) error {
+// scanEach audits one folder after the other.
+func scanEach(root *os.Root, names []string, take func(...Record)) error {
+	scanner := NewScanner()
+	for _, name := range names {
+		records, err := scanner.Folder(root, name)
+		if err != nil {
+			return err
+		}
+		take(records...)
+	}
+	return nil
+}
+
+func reduce(names []string, stdin io.Reader, out *bytes.Buffer) error {
 	var report Report
 	if len(names) == 0 {
 		if err := report.Read("standard input", stdin); err != nil {
@@ -156,8 +157,7 @@ func reduce(names []string, stdin io.Reader, out io.Writer) error {
 			return err
 		}
 	}
-	_, err := report.WriteTo(out)
-	return err
+	return report.Print(out)
 }
 
 func readFile(report *Report, name string) error {

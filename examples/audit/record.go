@@ -52,22 +52,21 @@ func ParseRecord(line string) (Record, error) {
 	if len(fields) != columns {
 		return Record{}, fmt.Errorf("%d columns, want %d: is this the output of audit?", len(fields), columns)
 	}
-	var (
-		r   Record
-		err error
-	)
-	if r.Path, err = unquotePath(fields[0]); err != nil {
+	path, err := unquotePath(fields[0])
+	if err != nil {
 		return Record{}, err
 	}
-	if n, err := hex.Decode(r.Digest[:], []byte(fields[1])[:min(len(fields[1]), 2*sha256.Size)]); err != nil || n != sha256.Size {
+	r := Record{Path: path, Licensed: fields[5] == licenceWord(true)}
+	digest, err := hex.DecodeString(fields[1])
+	if err != nil || len(digest) != sha256.Size {
 		return Record{}, fmt.Errorf("digest %q is not %d hexadecimal digits", fields[1], 2*sha256.Size)
 	}
+	r.Digest = [sha256.Size]byte(digest)
 	for i, n := range []*int64{&r.Bytes, &r.Lines, &r.Longest} {
 		if *n, err = strconv.ParseInt(fields[2+i], 10, 64); err != nil {
 			return Record{}, fmt.Errorf("%q is not a number", fields[2+i])
 		}
 	}
-	r.Licensed = fields[5] == licenceWord(true)
 	if r.Keys, err = parseFinds(fields[6]); err != nil {
 		return Record{}, err
 	}

@@ -40,20 +40,22 @@ func (r *Report) Read(name string, in io.Reader) error {
 	return nil
 }
 
-// WriteTo writes the report: the records sorted by path, an empty line, the summary. A file that is there twice is an error, because it
+// Print writes the report: the records sorted by path, an empty line, the summary. A file that is there twice is an error, because it
 // would be counted twice.
-func (r *Report) WriteTo(w io.Writer) (int64, error) {
+func (r *Report) Print(w io.Writer) error {
 	slices.SortStableFunc(r.records, func(a, b Record) int { return strings.Compare(a.Path, b.Path) })
 	for i := 1; i < len(r.records); i++ {
 		if r.records[i].Path == r.records[i-1].Path {
-			return 0, fmt.Errorf("reducing: there are two records of %q: give each folder's output once", r.records[i].Path)
+			return fmt.Errorf("reducing: there are two records of %q: give each folder's output once", r.records[i].Path)
 		}
 	}
 	text := appendRecords(nil, r.records)
 	text = append(text, '\n')
 	text = r.summarize().append(text)
-	n, err := w.Write(text)
-	return int64(n), err
+	if _, err := w.Write(text); err != nil {
+		return fmt.Errorf("writing the report: %w", err)
+	}
+	return nil
 }
 
 func appendRecords(b []byte, records []Record) []byte {
