@@ -1,0 +1,77 @@
+package pod
+
+import (
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
+
+	"github.com/retinue-sched/retinue/daemon/snapshot"
+)
+
+// Domain is the prefix of the labels and annotations that are ours alone.
+const Domain = "retinue.dev/"
+
+// The labels and annotations of an executor pod.
+const (
+	LabelApp         = Domain + "app"
+	LabelExecutor    = Domain + "executor-id"
+	LabelProfile     = Domain + "profile" // the profile's number
+	LabelIncarnation = Domain + "incarnation"
+
+	AnnotationIntent      = Domain + "intent"
+	AnnotationProfileName = Domain + "profile-name"
+	// AnnotationContainer names the executor's own container. It is the one that kubectl honours, so that `kubectl logs` shows the executor
+	// and not a sidecar.
+	AnnotationContainer = "kubectl.kubernetes.io/default-container"
+)
+
+const (
+	labelName      = "app.kubernetes.io/name"
+	labelInstance  = "app.kubernetes.io/instance"
+	labelComponent = "app.kubernetes.io/component"
+	labelPartOf    = "app.kubernetes.io/part-of"
+	labelManagedBy = "app.kubernetes.io/managed-by"
+
+	labelZone     = corev1.LabelTopologyZone
+	labelHostname = corev1.LabelHostname
+	labelCapacity = "karpenter.sh/capacity-type"
+)
+
+// DefaultContainer is the name of the executor's own container where nothing else is said.
+const DefaultContainer = "executor"
+
+// Name is the name of an executor's pod. The incarnation is in it so that a name is never used twice, even if all state is lost.
+func Name(app string, incarnation uint32, id snapshot.ID) string {
+	return app + "-i" + strconv.FormatUint(uint64(incarnation), 10) + "-exec-" + strconv.FormatUint(uint64(id), 10)
+}
+
+// Selector is a label selector for the executor pods of all applications.
+func Selector() string {
+	var s labels.Requirements
+	for _, key := range []string{LabelApp, LabelExecutor} {
+		r, err := labels.NewRequirement(key, selection.Exists, nil)
+		if err != nil {
+			panic("pod: a constant label key is not valid: " + err.Error())
+		}
+		s = append(s, *r)
+	}
+	return labels.NewSelector().Add(s...).String()
+}
+
+// SelectorOf is a label selector for the executor pods of one application.
+func SelectorOf(app string) string { return LabelApp + "=" + app + "," + LabelExecutor }
+
+// Intent is the token of the creation that made a pod, empty if it has none.
+func Intent(p *corev1.Pod) string { return p.Annotations[AnnotationIntent] }
+
+// Reserved reports whether a label or annotation key is set by this package, so that users may not set it.
+func Reserved(key string) bool {
+	switch key {
+	case labelName, labelInstance, labelComponent, labelPartOf, labelManagedBy, AnnotationContainer:
+		return true
+	}
+	return strings.HasPrefix(key, Domain)
+}
