@@ -1,0 +1,157 @@
+// Package direct is the default policy: it keeps as many executors of each profile as are wanted, the way
+// Spark's allocator for Kubernetes does, without the faults that are known of that one.
+//
+// It promises that
+//
+//   - it never lets go of an executor that has registered or runs, save an idle one where the profile asks for
+//     that;
+//   - it withdraws only requests that are older than the profile's idle timeout, so that a target that goes up
+//     and down costs nothing;
+//   - it creates no more than every bound in the view allows, and what one profile leaves of a shared bound goes
+//     to the others;
+//   - an executor that never shows up holds back nothing but its own place (with the default gate).
+package direct
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+
+	"github.com/retinue-sched/retinue/sdk"
+)
+
+// The gates, which say when a profile gets its next batch.
+const (
+	// GateWindow lets at most a batch of a profile's executors be unseen at any time.
+	GateWindow = "window"
+	// GateAllSeen waits until every executor of the profile has been seen, as Spark does.
+	GateAllSeen = "all-seen"
+)
+
+// Policy is the policy. Its zero value, configured, is ready.
+type Policy struct {
+	gate   string
+	fleets []sdk.Fleet
+	wishes []uint32
+}
+
+// Configure takes one setting: gate, "window" (the default) or "all-seen".
+func (p *Policy) Configure(s sdk.Settings) error {
+	p.gate = GateWindow
+	return s.Decode(sdk.Choice("gate", &p.gate, GateWindow, GateAllSeen))
+}
+
+// Allocate asks for what is missing.
+func (p *Policy) Allocate(v *sdk.View, r *sdk.Result) error {
+	p.fleets = sdk.Fleets(v, p.fleets)
+	p.wishes = p.wishes[:0]
+	for i := range p.fleets {
+		p.wishes = append(p.wishes, p.wish(v, r, &p.fleets[i]))
+	}
+	sdk.Share(v, p.fleets, p.wishes)
+	for i, n := range p.wishes {
+		if f := &p.fleets[i]; n > 0 {
+			r.Create(f.ID, n, "target "+decimal(wanted(v, f))+", live "+decimal(f.Live()))
+		}
+	}
+	return nil
+}
+
+// wish returns how many executors a profile should get, as far as its own bounds go.
+func (p *Policy) wish(v *sdk.View, r *sdk.Result, f *sdk.Fleet) uint32 {
+	missing := sdk.Minus(wanted(v, f), f.Live())
+	if missing == 0 {
+		return 0
+	}
+	if wait := v.Profiles.BackoffUntilMS()[f.Row] - v.Decision.ElapsedMS(); wait > 0 {
+		r.CallWithin(wait)
+	}
+	return min(missing, sdk.Headroom(v, f), p.window(v, f))
+}
+
+// window returns how many more unseen executors the gate lets through.
+func (p *Policy) window(v *sdk.View, f *sdk.Fleet) uint32 {
+	batch := v.Profiles.BatchSize()[f.Row]
+	if p.gate == GateAllSeen && f.Unseen > 0 {
+		return 0
+	}
+	return sdk.Minus(batch, f.Unseen)
+}
+
+// Release withdraws requests beyond the target and, where the profile says after how long, lets idle executors
+// go.
+func (p *Policy) Release(v *sdk.View, r *sdk.Result) error {
+	p.fleets = sdk.Fleets(v, p.fleets)
+	for i := range p.fleets {
+		f := &p.fleets[i]
+		excess := sdk.Minus(f.Live(), wanted(v, f))
+		excess -= cancel(v, r, f, excess)
+		drain(v, r, f, excess)
+	}
+	return nil
+}
+
+// cancel withdraws up to excess requests that are old enough and returns how many: first those that were never
+// seen, then pending ones, the older ones first. Time alone makes the others old enough, so it asks to be called
+// then.
+func cancel(v *sdk.View, r *sdk.Result, f *sdk.Fleet, excess uint32) uint32 {
+	if excess == 0 {
+		return 0
+	}
+	ages, phases, ids := v.Executors.CreatedAgoMS(), v.Executors.Phase(), v.Executors.ID()
+	timeout := v.Profiles.IdleTimeoutMS()[f.Row]
+	slices.SortStableFunc(f.Unstarted, func(a, b int) int { return cmp.Compare(phases[a], phases[b]) })
+	var chosen []int
+	oldest := int64(-1) // of those that are too young
+	for _, row := range f.Unstarted {
+		switch {
+		case ages[row] <= timeout:
+			oldest = max(oldest, ages[row])
+		case uint32(len(chosen)) < excess:
+			chosen = append(chosen, row)
+		}
+	}
+	if uint32(len(chosen)) < excess && oldest >= 0 {
+		r.CallWithin(timeout - oldest + 1)
+	}
+	slices.SortFunc(chosen, func(a, b int) int { return cmp.Compare(ids[a], ids[b]) })
+	reason := "over target " + decimal(wanted(v, f)) + ", not started after " + strconv.FormatInt(timeout, 10) + " ms"
+	for _, row := range chosen {
+		r.Cancel(ids[row], reason)
+	}
+	return uint32(len(chosen))
+}
+
+// drain lets up to excess executors go that have been idle for long enough, the longest idle first, and asks to be
+// called when the next one has been.
+func drain(v *sdk.View, r *sdk.Result, f *sdk.Fleet, excess uint32) {
+	after := v.Profiles.ReleaseIdleMS()[f.Row]
+	if after <= 0 || excess == 0 {
+		return
+	}
+	since, ids, now := v.Executors.IdleSinceMS(), v.Executors.ID(), v.Decision.ElapsedMS()
+	slices.SortStableFunc(f.IdleRunning, func(a, b int) int { return cmp.Compare(since[a], since[b]) })
+	reason := "over target " + decimal(wanted(v, f)) + ", idle for " + strconv.FormatInt(after, 10) + " ms"
+	for _, row := range f.IdleRunning {
+		if excess == 0 {
+			return
+		}
+		if since[row] < 0 { // the daemon does not know since when: it has only just registered
+			continue
+		}
+		if wait := after - (now - since[row]); wait > 0 {
+			r.CallWithin(wait)
+			return // the others have been idle for less
+		}
+		r.Drain(ids[row], reason)
+		excess--
+	}
+}
+
+// wanted returns how many executors a profile should have.
+func wanted(v *sdk.View, f *sdk.Fleet) uint32 {
+	p := &v.Profiles
+	return sdk.Clamp(p.Target()[f.Row], p.Floor()[f.Row], p.Ceiling()[f.Row])
+}
+
+func decimal(n uint32) string { return strconv.FormatUint(uint64(n), 10) }
