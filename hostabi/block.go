@@ -1,7 +1,6 @@
 package hostabi
 
 import (
-	"encoding/binary"
 	"strconv"
 	"unsafe"
 )
@@ -43,7 +42,7 @@ func ParseBlock(b []byte) (Block, error) {
 	if len(b) > MaxViewSize {
 		return Block{}, &ShapeError{"", sentence("it has ", len(b), " bytes, more than the limit of ", MaxViewSize)}
 	}
-	if binary.NativeEndian.Uint16([]byte{1, 0}) != 1 {
+	if !littleEndian() {
 		return Block{}, &ShapeError{"", "columns cannot be read in place on a big-endian machine"}
 	}
 	if len(b) > 0 && uintptr(unsafe.Pointer(unsafe.SliceData(b)))%8 != 0 {
@@ -53,11 +52,11 @@ func ParseBlock(b []byte) (Block, error) {
 }
 
 // Hook returns the question that a view asks; 0 for a decision.
-func (b Block) Hook() Hook { return Hook(binary.LittleEndian.Uint32(b.b[8:])) }
+func (b Block) Hook() Hook { return Hook(u32(b.b[8:])) }
 
 // Version returns the major and minor version of the contract that the block was written with.
 func (b Block) Version() (major, minor uint16) {
-	return binary.LittleEndian.Uint16(b.b[4:]), binary.LittleEndian.Uint16(b.b[6:])
+	return u16(b.b[4:]), u16(b.b[6:])
 }
 
 // Table returns the table with the given id, and whether there is one.
@@ -75,10 +74,10 @@ func (b Block) tableAt(i int) Table {
 	e := b.b[headerSize+entrySize*i:]
 	return Table{
 		block:   b,
-		id:      TableID(binary.LittleEndian.Uint16(e)),
-		columns: int(binary.LittleEndian.Uint16(e[2:])),
-		rows:    int(binary.LittleEndian.Uint32(e[4:])),
-		first:   int(binary.LittleEndian.Uint32(e[8:])),
+		id:      TableID(u16(e)),
+		columns: int(u16(e[2:])),
+		rows:    int(u32(e[4:])),
+		first:   int(u32(e[8:])),
 	}
 }
 
@@ -143,7 +142,7 @@ func (c BytesColumn) At(row int) []byte {
 	if row < 0 || row >= c.Rows() {
 		return nil
 	}
-	from, to := binary.LittleEndian.Uint32(c.offsets[4*row:]), binary.LittleEndian.Uint32(c.offsets[4*row+4:])
+	from, to := u32(c.offsets[4*row:]), u32(c.offsets[4*row+4:])
 	return c.blob[from:to:to]
 }
 
@@ -198,12 +197,12 @@ func (t Table) find(id ColumnID) (entry, bool) {
 func (t Table) entryAt(i int) entry {
 	e := t.block.b[headerSize+entrySize*(t.block.tables+t.first+i):]
 	return entry{
-		id:     ColumnID(binary.LittleEndian.Uint16(e)),
+		id:     ColumnID(u16(e)),
 		typ:    Type(e[2]),
 		null:   e[3]&nullable != 0,
-		elem:   int(binary.LittleEndian.Uint32(e[4:])),
-		offset: int(binary.LittleEndian.Uint32(e[8:])),
-		length: int(binary.LittleEndian.Uint32(e[12:])),
+		elem:   int(u32(e[4:])),
+		offset: int(u32(e[8:])),
+		length: int(u32(e[12:])),
 	}
 }
 

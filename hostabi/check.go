@@ -1,7 +1,5 @@
 package hostabi
 
-import "encoding/binary"
-
 // check returns b as a Block if its header, its directory and the offsets and indexes in its columns are sound.
 // It reads each byte a bounded number of times and allocates nothing.
 func check(b []byte) (Block, error) {
@@ -32,13 +30,13 @@ func checkHeader(b []byte) (Block, int, error) {
 	if len(b) < headerSize {
 		return Block{}, 0, &ShapeError{"", sentence("it has ", len(b), " bytes, a header takes ", headerSize)}
 	}
-	if m := binary.LittleEndian.Uint32(b); m != magic {
+	if m := u32(b); m != magic {
 		return Block{}, 0, &ShapeError{"", "it does not start with RTV1"}
 	}
-	if major := binary.LittleEndian.Uint16(b[4:]); major != ABIMajor {
+	if major := u16(b[4:]); major != ABIMajor {
 		return Block{}, 0, &ShapeError{"", sentence("its major version is ", int(major), ", this side speaks ", ABIMajor)}
 	}
-	tables := int(binary.LittleEndian.Uint32(b[12:]))
+	tables := int(u32(b[12:]))
 	if tables > MaxTables {
 		return Block{}, 0, &ShapeError{"", sentence("it has ", tables, " tables, more than the limit of ", MaxTables)}
 	}
@@ -128,7 +126,7 @@ func checkColumn(t Table, c entry, end int) (next int, what string) {
 func checkOffsets(data []byte, rows int) string {
 	blob, previous := len(data)-4*(rows+1), 0
 	for row := range rows + 1 {
-		at := int(binary.LittleEndian.Uint32(data[4*row:]))
+		at := int(u32(data[4*row:]))
 		if at < previous || at > blob || row == 0 && at != 0 {
 			return sentence("row ", row, ": its offset ", at, " is outside ", previous, " to ", blob)
 		}
@@ -157,7 +155,7 @@ func checkDicts(blk Block) error {
 // checkIndexes returns the first row whose index is not below limit, and whether there is none.
 func checkIndexes(data []byte, limit int) (row int, ok bool) {
 	for row = 0; 4*row+4 <= len(data); row++ {
-		if int(binary.LittleEndian.Uint32(data[4*row:])) >= limit {
+		if int(u32(data[4*row:])) >= limit {
 			return row, false
 		}
 	}
@@ -166,7 +164,7 @@ func checkIndexes(data []byte, limit int) (row int, ok bool) {
 
 // place names a column for an error.
 func place(t TableID, c ColumnID) string {
-	return sentence("table ", t.String(), ", column ", columnName(t, c))
+	return sentence("table ", t.String(), ", column ", ColumnName(t, c))
 }
 
 // placeRow names a value for an error.

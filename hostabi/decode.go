@@ -1,7 +1,6 @@
 package hostabi
 
 import (
-	"encoding/binary"
 	"unicode/utf8"
 )
 
@@ -198,7 +197,7 @@ func (r *reader) fail(id ColumnID, row int, what string) {
 }
 
 // u32 returns a four-byte value.
-func (c entry) u32(row int) uint32 { return binary.LittleEndian.Uint32(c.data[4*row:]) }
+func (c entry) u32(row int) uint32 { return u32(c.data[4*row:]) }
 
 // u64 returns an eight-byte value.
-func (c entry) u64(row int) uint64 { return binary.LittleEndian.Uint64(c.data[8*row:]) }
+func (c entry) u64(row int) uint64 { return u64(c.data[8*row:]) }

@@ -1,7 +1,6 @@
 package hostabi
 
 import (
-	"encoding/binary"
 	"slices"
 	"unsafe"
 )
@@ -106,32 +105,32 @@ func (s *source) length(c *column) int {
 
 // header writes the block's header.
 func (e *encoder) header(hook Hook, tables int) {
-	binary.LittleEndian.PutUint32(e.block, magic)
-	binary.LittleEndian.PutUint16(e.block[4:], ABIMajor)
-	binary.LittleEndian.PutUint16(e.block[6:], ABIMinor)
-	binary.LittleEndian.PutUint32(e.block[8:], uint32(hook))
-	binary.LittleEndian.PutUint32(e.block[12:], uint32(tables))
+	putU32(e.block, magic)
+	putU16(e.block[4:], ABIMajor)
+	putU16(e.block[6:], ABIMinor)
+	putU32(e.block[8:], uint32(hook))
+	putU32(e.block[12:], uint32(tables))
 }
 
 // tableEntry writes the entry of the i-th table.
 func (e *encoder) tableEntry(i int, id TableID, rows, columns, first int) {
 	b := e.block[headerSize+entrySize*i:]
-	binary.LittleEndian.PutUint16(b, uint16(id))
-	binary.LittleEndian.PutUint16(b[2:], uint16(columns))
-	binary.LittleEndian.PutUint32(b[4:], uint32(rows))
-	binary.LittleEndian.PutUint32(b[8:], uint32(first))
-	binary.LittleEndian.PutUint32(b[12:], 0)
+	putU16(b, uint16(id))
+	putU16(b[2:], uint16(columns))
+	putU32(b[4:], uint32(rows))
+	putU32(b[8:], uint32(first))
+	putU32(b[12:], 0)
 }
 
 // columnEntry writes the next column's entry and returns where the column starts.
 func (e *encoder) columnEntry(c *column, length int) (at int) {
 	at = e.end
 	b := e.block[e.entry:]
-	binary.LittleEndian.PutUint16(b, uint16(c.id))
+	putU16(b, uint16(c.id))
 	b[2], b[3] = byte(c.typ), 0
-	binary.LittleEndian.PutUint32(b[4:], uint32(c.typ.size()))
-	binary.LittleEndian.PutUint32(b[8:], uint32(at))
-	binary.LittleEndian.PutUint32(b[12:], uint32(length))
+	putU32(b[4:], uint32(c.typ.size()))
+	putU32(b[8:], uint32(at))
+	putU32(b[12:], uint32(length))
 	e.entry += entrySize
 	e.end = at + align(length)
 	return at
@@ -172,15 +171,15 @@ func (e *encoder) values(out []byte, s *source, c *column, from, to int) {
 		}
 	case U32, I32:
 		for row := from; row < to; row++ {
-			binary.LittleEndian.PutUint32(out[4*row:], *(*uint32)(s.at(c, row)))
+			putU32(out[4*row:], *(*uint32)(s.at(c, row)))
 		}
 	case U64, I64:
 		for row := from; row < to; row++ {
-			binary.LittleEndian.PutUint64(out[8*row:], *(*uint64)(s.at(c, row)))
+			putU64(out[8*row:], *(*uint64)(s.at(c, row)))
 		}
 	case Dict:
 		for row := from; row < to; row++ {
-			binary.LittleEndian.PutUint32(out[4*row:], e.texts.index(s.text(c, row)))
+			putU32(out[4*row:], e.texts.index(s.text(c, row)))
 		}
 	case Bytes:
 	}
@@ -191,10 +190,10 @@ func (e *encoder) bytes(at int, s *source, c *column) {
 	blob := at + 4*(s.rows+1)
 	n := 0
 	for row := range s.rows {
-		binary.LittleEndian.PutUint32(e.block[at+4*row:], uint32(n))
+		putU32(e.block[at+4*row:], uint32(n))
 		n += copy(e.block[blob+n:], s.text(c, row))
 	}
-	binary.LittleEndian.PutUint32(e.block[at+4*s.rows:], uint32(n))
+	putU32(e.block[at+4*s.rows:], uint32(n))
 }
 
 // strings appends table strings to dst, where the block started at start.
@@ -208,10 +207,10 @@ func (e *encoder) strings(dst []byte, start int) []byte {
 	dst = slices.Grow(dst, align(length))
 	n := 0
 	for _, t := range texts {
-		dst = binary.LittleEndian.AppendUint32(dst, uint32(n))
+		dst = appendU32(dst, uint32(n))
 		n += len(t)
 	}
-	dst = binary.LittleEndian.AppendUint32(dst, uint32(n))
+	dst = appendU32(dst, uint32(n))
 	for _, t := range texts {
 		dst = append(dst, t...)
 	}

@@ -143,7 +143,7 @@ func viewTable(s string) *schema {
 	return nil
 }
 
-// columnNamed returns the column with the given name.
+// ColumnNamed returns the column with the given name.
 func (s *schema) columnNamed(column string) (ColumnID, bool) {
 	for i := range s.columns {
 		if s.columns[i].name == column {

@@ -196,8 +196,8 @@ func schemaOf(id TableID) *schema {
 	return nil
 }
 
-// columnName returns the name of a column, or its number where this version has none.
-func columnName(t TableID, c ColumnID) string {
+// ColumnName returns the name of a column, or its number where this version has none.
+func ColumnName(t TableID, c ColumnID) string {
 	if s := schemaOf(t); s != nil {
 		for i := range s.columns {
 			if s.columns[i].id == c {

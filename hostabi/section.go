@@ -3,7 +3,9 @@
 package hostabi
 
 import (
+	"crypto/sha256"
 	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"maps"
@@ -12,6 +14,12 @@ import (
 
 // ErrNotWasm reports bytes that are no core WebAssembly module.
 var ErrNotWasm = errors.New("it is not a WebAssembly module (a module starts with \\0asm and version 1)")
+
+// Digest returns the name of a module's bytes: "sha256:" and 64 hexadecimal digits.
+func Digest(module []byte) string {
+	sum := sha256.Sum256(module)
+	return "sha256:" + hex.EncodeToString(sum[:])
+}
 
 // wasmHeader is how every core module starts.
 const wasmHeader = "\x00asm\x01\x00\x00\x00"
