@@ -1,0 +1,121 @@
+// Package state keeps the daemon's folder: the little that must outlive the process.
+//
+// It promises that one daemon at a time uses a folder, that an incarnation number is never given twice, and that nobody else can read the folder.
+package state
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// Folder is a state folder that this process holds.
+type Folder struct {
+	dir  string
+	lock *os.File
+}
+
+// ErrInUse reports that another daemon holds the folder.
+var ErrInUse = errors.New("in use by another retinued")
+
+// Open takes a folder, and makes it if it is not there. The folder is held until Close or the end of the process, however it ends.
+func Open(dir string) (*Folder, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("making the state folder: %w", err)
+	}
+	lock, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("opening the lock of state folder %s: %w", dir, err)
+	}
+	if err := flock(lock); err != nil {
+		holder := make([]byte, 16)
+		n, _ := lock.Read(holder)
+		_ = lock.Close()
+		return nil, fmt.Errorf("state folder %s: %w (process %s): stop that one, or give this one a folder of its own with --state",
+			dir, ErrInUse, strings.TrimSpace(string(holder[:n])))
+	}
+	f := &Folder{dir: dir, lock: lock}
+	if err := errors.Join(lock.Truncate(0), f.note()); err != nil {
+		return nil, errors.Join(fmt.Errorf("writing the lock of state folder %s: %w", dir, err), f.Close())
+	}
+	return f, nil
+}
+
+// note writes the process id into the lock, for people.
+func (f *Folder) note() error {
+	_, err := f.lock.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0)
+	return err
+}
+
+// Close lets go of the folder.
+func (f *Folder) Close() error { return f.lock.Close() }
+
+// Path is a file or folder inside.
+func (f *Folder) Path(name string) string { return filepath.Join(f.dir, name) }
+
+// NextIncarnation returns a number that this folder never returned before. It is on disk when the method returns.
+func (f *Folder) NextIncarnation() (uint32, error) {
+	name := f.Path("incarnation")
+	last := uint64(0)
+	text, err := os.ReadFile(name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return 0, fmt.Errorf("reading the incarnation: %w", err)
+	default:
+		last, err = strconv.ParseUint(strings.TrimSpace(string(text)), 10, 32)
+		if err != nil {
+			return 0, fmt.Errorf("reading the incarnation: %s holds %q, which is not a number: write the last number that names of pods show (-iN-) into it", name, text)
+		}
+	}
+	next := uint32(last) + 1
+	if err := f.replace("incarnation", []byte(strconv.FormatUint(uint64(next), 10)+"\n")); err != nil {
+		return 0, fmt.Errorf("writing the incarnation: %w", err)
+	}
+	return next, nil
+}
+
+// Secret returns the 32 bytes kept under name, made at random when they are not there.
+func (f *Folder) Secret(name string) (secret [32]byte, err error) {
+	kept, err := os.ReadFile(f.Path(name))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		_, _ = rand.Read(secret[:]) // never fails
+		if err := f.replace(name, secret[:]); err != nil {
+			return secret, fmt.Errorf("writing the secret %s: %w", name, err)
+		}
+		return secret, nil
+	case err != nil:
+		return secret, fmt.Errorf("reading the secret %s: %w", name, err)
+	case len(kept) != len(secret):
+		return secret, fmt.Errorf("reading the secret: %s has %d bytes, not %d: delete it to have a new one made (executors that are running must then be replaced)", f.Path(name), len(kept), len(secret))
+	}
+	copy(secret[:], kept)
+	return secret, nil
+}
+
+// replace writes a file so that after a crash it is the old one or the new one, whole.
+func (f *Folder) replace(name string, data []byte) error {
+	temp, err := os.OpenFile(f.Path(name+".new"), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = temp.Write(data)
+	err = errors.Join(err, temp.Sync(), temp.Close())
+	if err != nil {
+		return err
+	}
+	if err := os.Rename(temp.Name(), f.Path(name)); err != nil {
+		return err
+	}
+	dir, err := os.Open(f.dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
+}

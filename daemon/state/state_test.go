@@ -1,0 +1,81 @@
+package state_test
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/retinue-sched/retinue/daemon/state"
+)
+
+func open(t *testing.T, dir string) *state.Folder {
+	t.Helper()
+	f, err := state.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = f.Close() })
+	return f
+}
+
+// A folder belongs to one daemon at a time, and the one that comes second is told what to do.
+func TestSecondDaemonIsRefused(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "state")
+	first := open(t, dir)
+	_, err := state.Open(dir)
+	if !errors.Is(err, state.ErrInUse) || !strings.Contains(err.Error(), "--state") {
+		t.Fatalf("opening a held folder gave %v", err)
+	}
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	open(t, dir)
+}
+
+// No incarnation is given twice, also over restarts; damage is reported and not taken for a fresh start.
+func TestIncarnationsNeverRepeat(t *testing.T) {
+	dir := t.TempDir()
+	for want := uint32(1); want <= 3; want++ {
+		f := open(t, dir)
+		got, err := f.NextIncarnation()
+		if err != nil || got != want {
+			t.Fatalf("incarnation %d, %v, want %d", got, err, want)
+		}
+		if err := f.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(dir, "incarnation"), []byte("four"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := open(t, dir).NextIncarnation(); err == nil || !strings.Contains(err.Error(), "not a number") {
+		t.Fatalf("a damaged incarnation gave %v", err)
+	}
+}
+
+// A secret is made once, kept, and readable by the owner only.
+func TestSecretIsKept(t *testing.T) {
+	dir := t.TempDir()
+	f := open(t, dir)
+	first, err := f.Secret("key")
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := f.Secret("key")
+	if err != nil || !bytes.Equal(first[:], second[:]) || first == [32]byte{} {
+		t.Fatalf("secrets %x and %x, %v", first, second, err)
+	}
+	info, err := os.Stat(f.Path("key"))
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Fatalf("mode %v, %v", info.Mode(), err)
+	}
+	if err := os.WriteFile(f.Path("key"), []byte("short"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Secret("key"); err == nil {
+		t.Fatal("a short secret was accepted")
+	}
+}
