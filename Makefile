@@ -59,6 +59,7 @@ check-format:
 	$(TOOL) buf format --diff --exit-code
 
 lint-go:
+	$(TOOL) golangci-lint config verify
 	$(TOOL) golangci-lint run ./...
 
 lint-api:

@@ -105,13 +105,7 @@ func folders(out *bytes.Buffer) func(*os.Root, []string) error {
 		if len(names) == 0 {
 			return fmt.Errorf("no folder to audit: %w", errUsage)
 		}
-		var text []byte
-		err := scanEach(root, names, func(records ...Record) { text = appendRecords(text, records) })
-		if err != nil {
-			return err
-		}
-		out.Write(text)
-		return nil
+		return scanEach(root, names, func(records ...Record) { out.Write(appendRecords(nil, records)) })
 	}
 }
 

@@ -125,6 +125,7 @@ func TestBadInput(t *testing.T) {
 		{"folders for run", []string{"run", "-root", dir, "x"}, []string{"run takes no folders"}},
 		{"a missing root", []string{"list", "-root", in("nowhere")}, []string{"opening the root", "nowhere", "no such file"}},
 		{"a missing folder", []string{"-root", dir, "nowhere"}, []string{`auditing folder "nowhere"`, "no such file"}},
+		{"a missing folder after a good one", []string{"-root", dir, ".", "nowhere"}, []string{`auditing folder "nowhere"`}},
 		{"a file for a folder", []string{"-root", dir, "plain"}, []string{`auditing folder "plain"`, "not a directory"}},
 		{"a folder outside", []string{"-root", dir, "../x"}, []string{`"../x"`, "not a path below the root"}},
 		{"a missing output", []string{"reduce", in("nowhere")}, []string{"reading records", "nowhere", "no such file"}},
@@ -162,6 +163,15 @@ func TestUnreadableFile(t *testing.T) {
 	out, err := audit(t, "", "run", "-root", dir)
 	if err == nil || out != "" || !strings.Contains(err.Error(), "a/secret") {
 		t.Errorf("output %q, error %v; want no output and an error that names a/secret", out, err)
+	}
+}
+
+// Of lines that are equally long, the first path's is named.
+func TestLongestLineOfEqualOnes(t *testing.T) {
+	records := append(Record{Path: "b", Longest: 5}.AppendLine(nil), Record{Path: "a", Longest: 5}.AppendLine(nil)...)
+	got := mustAudit(t, string(records), "reduce")
+	if !strings.Contains(got, "longest line\t5\ta\n") {
+		t.Errorf("report is\n%s\nwant a's line as the longest", got)
 	}
 }
 

@@ -85,7 +85,7 @@ func licenceWord(licensed bool) string {
 
 // quotePath leaves an ordinary path alone and quotes one that would break the columns, so that every name a file can have survives.
 func quotePath(path string) string {
-	if quoted := strconv.Quote(path); len(quoted) != len(path)+2 || path == "" {
+	if quoted := strconv.Quote(path); len(quoted) != len(path)+2 {
 		return quoted
 	}
 	return path

@@ -34,6 +34,10 @@ func TestScanCounts(t *testing.T) {
 		{"a key without end is none", "-----BEGIN PRIVATE KEY\n-----\n", Record{Lines: 2, Longest: 22}},
 		{"an access key id", "\nAKIAIOSFODNN7EXAMPLE", Record{Lines: 2, Longest: 20, Keys: [kinds]Find{AWSKeyID: {1, 2}}}},
 		{"an access key id of a session", "(ASIAIOSFODNN7EXAMPLE)", Record{Lines: 1, Longest: 22, Keys: [kinds]Find{AWSKeyID: {1, 1}}}},
+		{
+			"the first of two kinds of access key ids", "ASIAIOSFODNN7EXAMPLE\nAKIAIOSFODNN7EXAMPLE\n",
+			Record{Lines: 2, Longest: 20, Keys: [kinds]Find{AWSKeyID: {2, 1}}},
+		},
 		{"too long for an access key id", "AKIAIOSFODNN7EXAMPLEX", Record{Lines: 1, Longest: 21}},
 		{"too short for an access key id", "AKIAIOSFODNN7EXAMPL.", Record{Lines: 1, Longest: 20}},
 		{"an access key id inside a word", "xAKIAIOSFODNN7EXAMPLE", Record{Lines: 1, Longest: 21}},
