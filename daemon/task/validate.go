@@ -3,7 +3,6 @@ package task
 import (
 	"errors"
 	"fmt"
-	"path"
 	"slices"
 	"strings"
 	"time"
@@ -38,7 +37,7 @@ func Validate(s *Spec) error {
 	validateCommand(wrong, s.Command)
 	validateEnv(wrong, s.Env)
 	validateFiles(wrong, s.Files)
-	if s.Directory != "" && !path.IsAbs(s.Directory) {
+	if s.Directory != "" && !absolute(s.Directory) {
 		wrong("directory", "%.200q is not absolute: begin it with a slash, or leave it out for a fresh folder", s.Directory)
 	}
 	validateText(wrong, "directory", s.Directory)
@@ -121,9 +120,9 @@ func validateFiles(wrong complaint, files []File) {
 		validateText(wrong, field+".name", f.Name)
 		validateText(wrong, field+".path", f.Path)
 		switch {
-		case f.Name == "" || path.IsAbs(f.Name) || path.Clean(f.Name) != f.Name || f.Name == "." || f.Name == ".." || strings.HasPrefix(f.Name, "../"):
+		case !plain(f.Name):
 			wrong(field+".name", "%.200q is not a plain relative path below the working directory", f.Name)
-		case !path.IsAbs(f.Path):
+		case !absolute(f.Path):
 			wrong(field+".path", "%.200q is not absolute", f.Path)
 		}
 		names = append(names, f.Name)
@@ -135,12 +134,24 @@ func validateFiles(wrong complaint, files []File) {
 		}
 	}
 	for _, name := range names {
-		for dir := path.Dir(name); dir != "." && dir != "/"; dir = path.Dir(dir) {
-			if _, taken := slices.BinarySearch(names, dir); taken {
-				wrong("files", "%.200q cannot be below %.200q, which is a file itself", name, dir)
+		for at := len(name); at >= 0; at = strings.LastIndexByte(name[:at], '/') {
+			if _, taken := slices.BinarySearch(names, name[:at]); taken && at < len(name) {
+				wrong("files", "%.200q cannot be below %.200q, which is a file itself", name, name[:at])
 			}
 		}
 	}
+}
+
+// absolute and plain judge paths as the executor's system will, whatever system the daemon runs on.
+func absolute(path string) bool { return strings.HasPrefix(path, "/") }
+
+func plain(path string) bool {
+	for element := range strings.SplitSeq(path, "/") {
+		if element == "" || element == "." || element == ".." {
+			return false
+		}
+	}
+	return true
 }
 
 func validateTime(wrong complaint, field string, d time.Duration) {

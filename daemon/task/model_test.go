@@ -1,0 +1,437 @@
+package task_test
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"pgregory.net/rapid"
+
+	"github.com/retinue-sched/retinue/daemon/snapshot"
+	"github.com/retinue-sched/retinue/daemon/task"
+)
+
+// model is a book that does everything the slow and obvious way: one list of tasks, gone through from the beginning each time.
+type model struct {
+	limits task.Limits
+	tasks  []*modelTask // in order of acceptance
+	turn   int          // counts upwards, to tell who queued and who ended first
+	newest task.ID
+}
+
+type modelTask struct {
+	task.Info
+	spent, free int
+	cancelled   bool
+	turn        int // when it was queued, or ended
+	since       snapshot.Instant
+	held        bool
+}
+
+func (m *model) submit(now snapshot.Instant, specs []*task.Spec) error {
+	var fresh []*task.Spec
+	for _, s := range specs {
+		known := slices.IndexFunc(m.tasks, func(t *modelTask) bool { return t.Spec.Key == s.Key })
+		again := slices.IndexFunc(fresh, func(f *task.Spec) bool { return f.Key == s.Key })
+		switch {
+		case known >= 0 && !gocmp.Equal(m.tasks[known].Spec, s), again >= 0 && !gocmp.Equal(fresh[again], s):
+			return task.ErrConflict
+		case known < 0 && again < 0:
+			fresh = append(fresh, s)
+		}
+	}
+	live := len(slices.DeleteFunc(slices.Clone(m.tasks), func(t *modelTask) bool { return t.State.Terminal() }))
+	if len(fresh) > 0 && live+len(fresh) > int(m.limits.MaxQueued) {
+		return task.ErrFull
+	}
+	for _, s := range fresh {
+		m.newest++
+		t := &modelTask{Info: task.Info{ID: m.newest, Spec: s, Accepted: now}}
+		m.tasks = append(m.tasks, t)
+		m.queue(now, t)
+	}
+	return nil
+}
+
+func (m *model) queue(now snapshot.Instant, t *modelTask) {
+	m.turn++
+	t.State, t.turn, t.since, t.held = task.Queued, m.turn, now, false
+}
+
+func (m *model) end(now snapshot.Instant, t *modelTask, s task.State, r task.Report) {
+	m.turn++
+	t.State, t.turn, t.Ended, t.Result, t.held = s, m.turn, now, r, false
+}
+
+// trim forgets the task that ended first while there are too many.
+func (m *model) trim() {
+	for {
+		var oldest *modelTask
+		var count uint32
+		var size uint64
+		for _, t := range m.tasks {
+			if t.State.Terminal() {
+				count++
+				size += uint64(len(t.Result.Output) + len(t.Result.Errors) + len(t.Result.Text) + len(t.Spec.Input))
+				if oldest == nil || t.turn < oldest.turn {
+					oldest = t
+				}
+			}
+		}
+		if count <= m.limits.Retain && size <= m.limits.RetainBytes {
+			return
+		}
+		m.tasks = slices.DeleteFunc(m.tasks, func(t *modelTask) bool { return t == oldest })
+	}
+}
+
+func (m *model) assign(slots []task.Slot) []task.Assignment {
+	var out []task.Assignment
+	for _, s := range slots {
+		a := task.Assignment{Executor: s.Executor}
+		for range s.Free {
+			var next *modelTask
+			for _, t := range m.tasks {
+				if t.State == task.Queued && t.Spec.Profile == s.Profile && (next == nil || m.before(t, next)) {
+					next = t
+				}
+			}
+			if next == nil {
+				break
+			}
+			next.Attempt++
+			next.State, next.Executor, next.Started, next.held = task.Launched, s.Executor, 0, true
+			a.Launches = append(a.Launches, task.Launch{Ref: task.Ref{Task: next.ID, Attempt: next.Attempt}, Spec: next.Spec})
+		}
+		if len(a.Launches) > 0 {
+			out = append(out, a)
+		}
+	}
+	return out
+}
+
+func (m *model) before(a, b *modelTask) bool {
+	if (a.Attempt > 0) != (b.Attempt > 0) {
+		return a.Attempt > 0
+	}
+	return a.turn < b.turn
+}
+
+func (m *model) report(now snapshot.Instant, x snapshot.ID, reports []task.Report) {
+	for _, r := range reports {
+		for _, t := range m.holds(x) {
+			if t.ID != r.Ref.Task || t.Attempt != r.Ref.Attempt {
+				continue
+			}
+			if r.Outcome != task.OutcomeStarted {
+				m.attemptEnded(now, t, r)
+			} else if t.State == task.Launched {
+				t.State, t.Started = task.Running, now
+			}
+		}
+		m.trim()
+	}
+}
+
+func (m *model) attemptEnded(now snapshot.Instant, t *modelTask, r task.Report) {
+	allowed := max(1, int(cmp.Or(t.Spec.MaxAttempts, m.limits.MaxAttempts)))
+	costs := r.Outcome != task.OutcomeReturned && r.Outcome != task.OutcomeKilled || t.free == 100
+	switch {
+	case r.Outcome == task.OutcomeSucceeded:
+		m.end(now, t, task.Succeeded, r)
+	case t.cancelled:
+		m.end(now, t, task.Cancelled, r)
+	case r.Outcome == task.OutcomeInvalid:
+		m.end(now, t, task.Failed, r)
+	case !costs:
+		t.free++
+		m.queue(now, t)
+	case t.spent+1 >= allowed:
+		m.end(now, t, task.Failed, r)
+	default:
+		t.spent++
+		r.Truncated = r.Truncated || len(r.Output) > 0
+		r.Output = nil
+		t.Result = r
+		m.queue(now, t)
+	}
+}
+
+func (m *model) holds(x snapshot.ID) []*modelTask {
+	return slices.DeleteFunc(slices.Clone(m.tasks), func(t *modelTask) bool { return !t.held || t.Executor != x })
+}
+
+func (m *model) lost(now snapshot.Instant, x snapshot.ID, loss task.Loss) {
+	for _, t := range m.holds(x) {
+		m.attemptEnded(now, t, lossReport(task.Ref{Task: t.ID, Attempt: t.Attempt}, loss))
+	}
+	m.trim()
+}
+
+func lossReport(ref task.Ref, loss task.Loss) task.Report {
+	if loss.Blameful {
+		return task.Report{Ref: ref, Outcome: task.OutcomeFailed, Text: loss.Text}
+	}
+	return task.Report{Ref: ref, Outcome: task.OutcomeReturned, Text: loss.Text}
+}
+
+func (m *model) cancel(now snapshot.Instant, keys []string, job string) (kills []task.Kill) {
+	for _, t := range slices.Clone(m.tasks) {
+		if len(keys) > 0 && !slices.Contains(keys, t.Spec.Key) || job != "" && t.Spec.Job != job {
+			continue
+		}
+		if t.State == task.Queued {
+			m.end(now, t, task.Cancelled, t.Result)
+		} else if t.held {
+			t.cancelled = true
+			kills = append(kills, task.Kill{Executor: t.Executor, Ref: task.Ref{Task: t.ID, Attempt: t.Attempt}})
+		}
+	}
+	m.trim()
+	return kills
+}
+
+func (m *model) infos(keep func(*modelTask) bool) []task.Info {
+	var infos []task.Info
+	for _, t := range m.tasks {
+		if keep(t) {
+			infos = append(infos, t.Info)
+		}
+	}
+	return infos
+}
+
+// world is a book beside its model, and all that executors were ever given.
+type world struct {
+	book  *task.Book
+	model *model
+	now   snapshot.Instant
+	given []task.Ref
+	ended map[task.ID]task.State // as the changes say
+}
+
+var (
+	executors = rapid.Map(rapid.IntRange(1, 4), func(n int) snapshot.ID { return snapshot.ID(n) })
+	keys      = rapid.Map(rapid.IntRange(0, 30), func(n int) string { return fmt.Sprint("k", n) })
+	jobs      = rapid.SampledFrom([]string{"", "a", "b"})
+	outcomes  = rapid.SampledFrom([]task.Outcome{1, 1, 2, 2, 3, 3, 4, 5, 6, 7, 99})
+)
+
+func anySpec(t *rapid.T) *task.Spec {
+	key := keys.Draw(t, "key")
+	return &task.Spec{ // nearly always the same for the same key
+		Key: key, Job: []string{"", "a", "b"}[len(key)%3], Profile: snapshot.Profile(key[len(key)-1] % 3), Command: []string{"x"},
+		MaxAttempts: uint32(rapid.SampledFrom([]int{0, 0, 0, 0, 0, 0, 0, 0, 0, 5}).Draw(t, "attempts")), Input: []byte(key),
+	}
+}
+
+func (w *world) anyRef(t *rapid.T) task.Ref {
+	if len(w.given) == 0 || rapid.IntRange(0, 9).Draw(t, "made up") == 0 {
+		return task.Ref{Task: task.ID(rapid.IntRange(0, 40).Draw(t, "task")), Attempt: uint32(rapid.IntRange(0, 3).Draw(t, "attempt"))}
+	}
+	recent := w.given[max(0, len(w.given)-12):]
+	return rapid.SampledFrom(recent).Draw(t, "ref")
+}
+
+func (w *world) submit(t *rapid.T) {
+	var specs []*task.Spec
+	for range rapid.IntRange(1, 6).Draw(t, "tasks") {
+		specs = append(specs, anySpec(t))
+	}
+	infos, err := w.book.Submit(w.now, specs)
+	if want := w.model.submit(w.now, specs); !errors.Is(err, want) {
+		t.Fatalf("submitting gave %v, want %v", err, want)
+	}
+	for i := range infos {
+		if infos[i].Spec.Key != specs[i].Key {
+			t.Fatalf("task %d of the answer is %q, want %q", i, infos[i].Spec.Key, specs[i].Key)
+		}
+	}
+}
+
+func (w *world) assign(t *rapid.T) {
+	var slots []task.Slot
+	for range rapid.IntRange(1, 3).Draw(t, "slots") {
+		x := executors.Draw(t, "executor")
+		slots = append(slots, task.Slot{Executor: x, Profile: snapshot.Profile(x % 3), Free: uint32(rapid.IntRange(0, 4).Draw(t, "free"))})
+	}
+	got := w.book.Assign(w.now, slots)
+	same(t, "assignments", got, w.model.assign(slots))
+	for _, a := range got {
+		for _, l := range a.Launches {
+			w.given = append(w.given, l.Ref)
+		}
+	}
+}
+
+func (w *world) report(t *rapid.T) {
+	x := executors.Draw(t, "executor")
+	var reports []task.Report
+	var ack []task.Ref
+	for range rapid.IntRange(1, 5).Draw(t, "reports") {
+		r := task.Report{Ref: w.anyRef(t), Outcome: outcomes.Draw(t, "outcome"), Output: make([]byte, rapid.IntRange(0, 40).Draw(t, "output"))}
+		if held := w.model.holds(x); len(held) > 0 && rapid.Bool().Draw(t, "current") {
+			h := rapid.SampledFrom(held).Draw(t, "held")
+			r.Ref = task.Ref{Task: h.ID, Attempt: h.Attempt}
+		}
+		if reports = append(reports, r); r.Outcome != task.OutcomeStarted {
+			ack = append(ack, r.Ref)
+		}
+	}
+	out := w.book.Report(w.now, x, reports)
+	w.model.report(w.now, x, reports)
+	same(t, "acknowledgements", out.Ack, ack)
+	w.changes(t, out.Changed)
+	requeued := 0
+	for _, c := range out.Changed {
+		if c.State == task.Queued {
+			requeued++
+		}
+	}
+	same(t, "requeued", out.Requeued, requeued)
+}
+
+func (w *world) lose(t *rapid.T) {
+	x, loss := executors.Draw(t, "executor"), task.Loss{Text: "gone", Blameful: rapid.Bool().Draw(t, "blameful")}
+	w.changes(t, w.book.ExecutorLost(w.now, x, loss))
+	w.model.lost(w.now, x, loss)
+	same(t, "held by a lost executor", w.book.Holds(x), nil)
+}
+
+func (w *world) cancel(t *rapid.T) {
+	wanted, job := rapid.SliceOfN(keys, 0, 3).Draw(t, "keys"), jobs.Draw(t, "job")
+	if len(wanted) == 0 && job == "" && rapid.IntRange(0, 5).Draw(t, "really all") > 0 {
+		return
+	}
+	changed, kills := w.book.Cancel(w.now, wanted, job)
+	same(t, "kills", kills, w.model.cancel(w.now, wanted, job))
+	w.changes(t, changed)
+}
+
+func (w *world) adopt(t *rapid.T) {
+	x := executors.Draw(t, "executor")
+	var holds []task.Ref
+	for range rapid.IntRange(0, 4).Draw(t, "holds") {
+		holds = append(holds, w.anyRef(t))
+	}
+	if rapid.Bool().Draw(t, "honest") {
+		holds = append(holds, w.book.Holds(x)...)
+	}
+	var want task.Adoption
+	for _, ref := range slices.CompactFunc(slices.SortedFunc(slices.Values(holds), byRef), func(a, b task.Ref) bool { return a == b }) {
+		i := slices.IndexFunc(w.model.holds(x), func(t *modelTask) bool { return t.ID == ref.Task && t.Attempt == ref.Attempt })
+		if i < 0 {
+			want.Discard = append(want.Discard, ref)
+			continue
+		}
+		want.Keep = append(want.Keep, ref)
+		if w.model.holds(x)[i].cancelled {
+			want.Kill = append(want.Kill, ref)
+		}
+	}
+	got := w.book.Adopt(w.now, x, holds)
+	w.changes(t, got.Changed)
+	got.Changed = nil
+	same(t, "adoption", got, want)
+	for _, h := range w.model.holds(x) {
+		if ref := (task.Ref{Task: h.ID, Attempt: h.Attempt}); !slices.Contains(holds, ref) {
+			w.model.attemptEnded(w.now, h, lossReport(ref, task.Loss{Text: "the executor came back without it", Blameful: h.State == task.Running}))
+		}
+	}
+	w.model.trim()
+}
+
+func byRef(a, b task.Ref) int {
+	return cmp.Or(cmp.Compare(a.Task, b.Task), cmp.Compare(a.Attempt, b.Attempt))
+}
+
+// changes checks that no task ends twice.
+func (w *world) changes(t *rapid.T, changed []task.Info) {
+	for _, c := range changed {
+		if before, ended := w.ended[c.ID]; ended {
+			t.Fatalf("task %d was %v and became %v", c.ID, before, c.State)
+		}
+		if c.State.Terminal() {
+			w.ended[c.ID] = c.State
+		}
+	}
+}
+
+// check compares all that can be seen with the model.
+func (w *world) check(t *rapid.T) {
+	same(t, "tasks", w.book.List(task.Query{}), w.model.infos(func(*modelTask) bool { return true }))
+	job, after, limit := jobs.Draw(t, "listed job"), task.ID(rapid.IntRange(0, 20).Draw(t, "after")), rapid.IntRange(1, 5).Draw(t, "limit")
+	want := w.model.infos(func(m *modelTask) bool {
+		return (job == "" || m.Spec.Job == job) && m.ID > after && m.State == task.Queued
+	})
+	same(t, "a page", w.book.List(task.Query{Job: job, After: after, Limit: limit, States: []task.State{task.Queued}}), want[:min(limit, len(want))])
+	var counts task.Counts
+	for p := range snapshot.Profile(3) {
+		var d task.Demand
+		for _, m := range w.model.tasks {
+			if m.Spec.Profile != p {
+				continue
+			}
+			switch {
+			case m.held:
+				d.Held++
+			case m.State == task.Queued:
+				if d.Queued++; d.Queued == 1 || m.since < d.Oldest {
+					d.Oldest = m.since
+				}
+			}
+			counts.Queued += count(m.State == task.Queued)
+			counts.Launched += count(m.State == task.Launched)
+			counts.Running += count(m.State == task.Running)
+		}
+		same(t, "demand", w.book.Demand(p), d)
+	}
+	got := w.book.Counts()
+	same(t, "counts", task.Counts{Queued: got.Queued, Launched: got.Launched, Running: got.Running}, counts)
+	same(t, "accepted", got.Accepted, uint64(w.model.newest))
+	same(t, "ended", got.Succeeded+got.Failed+got.Cancelled, uint64(len(w.ended)))
+	for x := snapshot.ID(1); x <= 4; x++ {
+		var refs []task.Ref
+		for _, m := range w.model.holds(x) {
+			refs = append(refs, task.Ref{Task: m.ID, Attempt: m.Attempt})
+		}
+		same(t, "holds", w.book.Holds(x), refs)
+		same(t, "busy", w.book.Busy(x), uint32(len(refs)))
+	}
+}
+
+func count(yes bool) uint32 {
+	if yes {
+		return 1
+	}
+	return 0
+}
+
+func same[T any](t *rapid.T, what string, got, want T) {
+	t.Helper()
+	if diff := gocmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
+		t.Fatalf("%s (-want +got):\n%s", what, diff)
+	}
+}
+
+// Whatever clients ask and executors say, the book does what a slow and obvious one does, and no task ends twice.
+func TestBookIsItsModel(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		limits := task.Limits{MaxQueued: 20, MaxAttempts: 2, Retain: 8, RetainBytes: 200}
+		w := &world{book: task.New(limits), model: &model{limits: limits}, ended: map[task.ID]task.State{}}
+		step := func(do func(*rapid.T)) func(*rapid.T) {
+			return func(t *rapid.T) {
+				w.now++
+				do(t)
+			}
+		}
+		t.Repeat(map[string]func(*rapid.T){
+			"submit": step(w.submit), "assign": step(w.assign), "assign more": step(w.assign), "report": step(w.report), "report more": step(w.report),
+			"lose": step(w.lose), "cancel": step(w.cancel), "adopt": step(w.adopt), "": w.check,
+		})
+	})
+}
