@@ -27,7 +27,7 @@ type room struct {
 var rooms = []room{
 	// The contract with modules, and what runs in the sandbox: small, because every policy carries it.
 	{path: "hostabi"},
-	{path: "sdk/client", may: []string{"api/v1", grpc, rpcDetails, protobuf}},
+	{path: "sdk/client", may: []string{"api/v1", grpc, rpcDetails, protobuf, xSync}},
 	{path: "sdk/...", may: []string{"hostabi", "sdk"}},
 	{path: "plugins/...", may: []string{"hostabi", "sdk", "plugins/..."}},
 
@@ -44,7 +44,7 @@ var rooms = []room{
 	{path: "daemon/pod", may: []string{"daemon/snapshot", kubeAPI, kubeMachinery}},
 	{path: "daemon/cluster", may: []string{kubeAPI, kubeMachinery}},
 	{path: "daemon/cluster/kube", may: []string{"daemon/cluster", kubeAPI, kubeMachinery, clientGo}},
-	{path: "daemon/cluster/model", pure: true, may: []string{kubeAPI, kubeMachinery, "encoding/json", "net/http"}},
+	{path: "daemon/cluster/model", pure: true, may: []string{kubeAPI, kubeMachinery, "encoding/json", "net/http", jsonPatch}},
 	{path: "daemon/cluster/local/...", may: []string{"daemon/cluster/model", "daemon/cluster/local/...", kubeAPI, kubeMachinery, xSys, yaml}},
 	{path: "daemon/source", may: slices.Concat(core, around, []string{kubeAPI, kubeMachinery, otelAPI})},
 	{path: "daemon/actuator", may: slices.Concat(core, around, []string{kubeAPI, kubeMachinery, otelAPI})},
@@ -52,11 +52,12 @@ var rooms = []room{
 	// The shell around the core.
 	{path: "daemon/policy", may: []string{"hostabi", "sdk", "plugins/...", wazero, otelAPI}},
 	{path: "daemon/driver", may: slices.Concat(core, []string{
-		"api/v1", "daemon/pod", "daemon/runner", "daemon/spec", grpc, rpcDetails, protobuf, otelGRPC, otelAPI, kubeMachinery, xNet,
+		"api/v1", "daemon/pod", "daemon/policy", "daemon/runner", "daemon/spec", grpc, rpcDetails, protobuf, otelGRPC, otelAPI, kubeMachinery, xNet,
 	})},
 	{path: "daemon/spec", may: []string{"api/v1", "daemon/application", "daemon/guard", "daemon/pod", "daemon/snapshot", kubeAPI, kubeMachinery, protobuf, yaml}},
 	{path: "daemon/runner", may: slices.Concat(core, []string{"daemon/spec", otelAPI})},
 	{path: "daemon/scenario", may: slices.Concat(core, []string{"daemon/cluster/model", "sdk", "plugins/...", yaml})},
+	{path: "daemon/state"},
 	{path: "daemon/telemetry", may: []string{otelAPI, otelSDK, prometheus}},
 	{path: "daemon", may: []string{"...", grpc, klog, otelAPI, xSync}},
 
@@ -89,6 +90,7 @@ const (
 	clientGo      = "k8s.io/client-go"
 	cobra         = "github.com/spf13/cobra"
 	grpc          = "google.golang.org/grpc"
+	jsonPatch     = "gopkg.in/evanphx/json-patch.v4"
 	klog          = "k8s.io/klog/v2"
 	koanf         = "github.com/knadh/koanf"
 	kubeAPI       = "k8s.io/api"
