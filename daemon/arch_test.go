@@ -59,7 +59,7 @@ var rooms = []room{
 	{path: "daemon/scenario", may: slices.Concat(core, []string{"daemon/cluster/model", "sdk", "plugins/...", yaml})},
 	{path: "daemon/state"},
 	{path: "daemon/telemetry", may: []string{otelAPI, otelSDK, prometheus}},
-	{path: "daemon", may: []string{"...", grpc, klog, otelAPI, xSync}},
+	{path: "daemon", may: []string{"...", grpc, klog, kubeAPI, kubeMachinery, otelAPI, otelGRPC, protobuf, xSync}},
 
 	// Programs, and what they are made of.
 	{path: "executor/...", may: []string{"api/v1", "executor/...", grpc, rpcDetails, protobuf, xSync, xSys}},
