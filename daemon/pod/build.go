@@ -23,7 +23,7 @@ func Build(spec Spec, in Instance) (*corev1.Pod, error) {
 	profile := &spec.Profiles[at]
 	name := cmp.Or(in.Name, Name(spec.Application, spec.Incarnation, in.Executor))
 	if problems := validation.IsDNS1123Label(name); len(problems) > 0 {
-		return nil, fmt.Errorf("building the pod of executor %d: its name %q is not valid: %s", in.Executor, name, problems[0])
+		return nil, fmt.Errorf("building the pod of executor %d: its name %q is not valid: %s", in.Executor, name, brief(problems))
 	}
 
 	p := &corev1.Pod{}

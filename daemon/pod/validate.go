@@ -65,9 +65,15 @@ func (r *report) addf(path, format string, args ...any) {
 	*r = append(*r, fmt.Errorf("%s: "+format, append([]any{path}, args...)...))
 }
 
+// brief is the first problem without the regular expression that Kubernetes adds.
+func brief(problems []string) string {
+	text, _, _ := strings.Cut(problems[0], " (e.g.")
+	return text
+}
+
 func (r *report) label(path, value string, limit int) {
 	if problems := validation.IsDNS1123Label(value); len(problems) > 0 {
-		r.addf(path, "%q: %s", value, problems[0])
+		r.addf(path, "%q: %s", value, brief(problems))
 	} else if len(value) > limit {
 		r.addf(path, "%q has %d bytes, at most %d are allowed", value, len(value), limit)
 	}
@@ -88,7 +94,7 @@ func (r *report) metadata(path string, given map[string]string, isLabel bool) {
 		at := fmt.Sprintf("%s[%s]", path, key)
 		size += len(key) + len(given[key])
 		if problems := validation.IsQualifiedName(strings.ToLower(key)); len(problems) > 0 {
-			r.addf(at, "%s", problems[0])
+			r.addf(at, "%s", brief(problems))
 			continue
 		}
 		if Reserved(key) {
@@ -98,7 +104,7 @@ func (r *report) metadata(path string, given map[string]string, isLabel bool) {
 			continue
 		}
 		if problems := validation.IsValidLabelValue(given[key]); len(problems) > 0 {
-			r.addf(at, "%q: %s", given[key], problems[0])
+			r.addf(at, "%q: %s", given[key], brief(problems))
 		}
 	}
 	if size > maxAnnotations {
@@ -108,7 +114,7 @@ func (r *report) metadata(path string, given map[string]string, isLabel bool) {
 
 func (r *report) profile(path string, spec *Spec, p *Profile) {
 	if problems := validation.IsDNS1123Label(p.Name); len(problems) > 0 {
-		r.addf(path+".name", "%q: %s", p.Name, problems[0])
+		r.addf(path+".name", "%q: %s", p.Name, brief(problems))
 	}
 	if p.Slots == 0 || p.Slots > maxSlots {
 		r.addf(path+".slots", "%d is not between 1 and %d", p.Slots, maxSlots)
@@ -116,10 +122,10 @@ func (r *report) profile(path string, spec *Spec, p *Profile) {
 	for _, name := range slices.Sorted(maps.Keys(p.Env)) {
 		r.variable(fmt.Sprintf("%s.env[%s]", path, name), name)
 	}
+	bad := len(*r)
 	if p.Container != "" {
 		r.label(path+".container", p.Container, validation.DNS1123LabelMaxLength)
 	}
-	bad := len(*r)
 	r.quantity(path+".cpu", p.CPU, false)
 	r.quantity(path+".cpuLimit", p.CPULimit, false)
 	r.quantity(path+".memory", p.Memory, true)
@@ -129,7 +135,7 @@ func (r *report) profile(path string, spec *Spec, p *Profile) {
 	if p.Template != nil {
 		r.template(path+".template", p.Template)
 	}
-	if len(*r) == bad { // with broken quantities there is no pod to look at
+	if len(*r) == bad { // with a broken quantity or name there is no pod to look at
 		r.built(path, spec, p)
 	}
 }
@@ -139,7 +145,7 @@ func (r *report) variable(path, name string) {
 	case strings.HasPrefix(name, envPrefix):
 		r.addf(path, "names that begin with %s are reserved: retinued sets them", envPrefix)
 	case len(validation.IsEnvVarName(name)) > 0:
-		r.addf(path, "%s", validation.IsEnvVarName(name)[0])
+		r.addf(path, "%s", brief(validation.IsEnvVarName(name)))
 	}
 }
 
@@ -163,7 +169,7 @@ func (r *report) resource(path, name, text string) {
 	case name == string(corev1.ResourceCPU) || name == string(corev1.ResourceMemory):
 		r.addf(path, "has a field of its own: set %s there", name)
 	case len(validation.IsQualifiedName(name)) > 0:
-		r.addf(path, "%s", validation.IsQualifiedName(name)[0])
+		r.addf(path, "%s", brief(validation.IsQualifiedName(name)))
 	default:
 		r.quantity(path, text, false)
 	}
@@ -225,7 +231,7 @@ func (r *report) containers(path string, lists ...[]corev1.Container) {
 			c := &list[i]
 			at := fmt.Sprintf("%s, container %q", path, c.Name)
 			if problems := validation.IsDNS1123Label(c.Name); len(problems) > 0 {
-				r.addf(at, "the name is not valid: %s", problems[0])
+				r.addf(at, "the name is not valid: %s", brief(problems))
 			}
 			if names[c.Name] {
 				r.addf(at, "the name is there twice")

@@ -1,0 +1,226 @@
+// Package source turns what the cluster says of executor pods into observations.
+//
+// It promises:
+//
+//   - every list that is as new as all that was seen before it began is given to the sink whole, an older one never;
+//   - after a list, no event that the list already contains;
+//   - whatever a watch loses, the next list repairs: there is one at the start, after each watch that broke, and from time to time;
+//   - a watch that is silent for too long is taken for dead, whatever the connection says;
+//   - a pod that does not name an executor is left out; it spoils nothing for others.
+//
+// One Feed serves all applications of a namespace. What it gives away is small and shares no memory with the pods that it came from.
+package source
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.opentelemetry.io/otel/metric"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/retinue-sched/retinue/daemon/cluster"
+	"github.com/retinue-sched/retinue/daemon/snapshot"
+)
+
+// Cluster is what a Feed needs of a cluster.
+type Cluster interface {
+	cluster.Lister
+	cluster.Watcher
+}
+
+// Sink takes what a Feed sees. It is called from one goroutine at a time, and while it blocks nothing else is seen.
+type Sink interface {
+	// Observed takes one pod of an application as a watch shows it. One that is gone has phase Deleted.
+	Observed(app string, pod snapshot.Observation)
+	// Listed takes a list. It concerns every application of the namespace, also those of which it has no pod.
+	Listed(l Listing)
+}
+
+// Listing is a list of all executor pods of a namespace at one version. It does not change.
+type Listing struct {
+	Version snapshot.Version
+	apps    map[string]*listed
+}
+
+type listed struct {
+	pods        []snapshot.Observation
+	incarnation uint32
+}
+
+// Apps returns the applications that have pods in the list, in ascending order.
+func (l Listing) Apps() []string { return slices.Sorted(maps.Keys(l.apps)) }
+
+// Of returns an application's pods, ascending by ID; there may be none.
+func (l Listing) Of(app string) []snapshot.Observation {
+	if in, ok := l.apps[app]; ok {
+		return in.pods
+	}
+	return nil
+}
+
+// Incarnation is the highest that an application's pods show, 0 if it has none.
+func (l Listing) Incarnation(app string) uint32 {
+	if in, ok := l.apps[app]; ok {
+		return in.incarnation
+	}
+	return 0
+}
+
+// Config is what a Feed works with. Cluster, Namespace and Sink must be set.
+type Config struct {
+	Cluster   Cluster
+	Namespace string
+	Sink      Sink
+
+	Poll       time.Duration // between lists that nothing called for; 0: none
+	PollOnly   bool          // no watch: for clusters that do not grant it
+	Silence    time.Duration // after which a watch is taken for dead; servers send a bookmark about once a minute
+	Backoff    time.Duration // first pause after a call went wrong; it doubles with each further one
+	MaxBackoff time.Duration
+
+	Log   *slog.Logger
+	Meter metric.Meter
+}
+
+// DefaultConfig is a Config with the times that suit most clusters.
+func DefaultConfig() Config {
+	return Config{Poll: 30 * time.Minute, Silence: 3 * time.Minute, Backoff: 500 * time.Millisecond, MaxBackoff: 30 * time.Second}
+}
+
+// Validate reports everything that is wrong with a Config.
+func (c Config) Validate() error {
+	var errs []error
+	if c.Cluster == nil || c.Sink == nil || c.Namespace == "" {
+		errs = append(errs, errors.New("cluster, namespace and sink: one is missing"))
+	}
+	if c.Poll < 0 {
+		errs = append(errs, fmt.Errorf("poll: %v is negative", c.Poll))
+	}
+	if c.PollOnly && c.Poll == 0 {
+		errs = append(errs, errors.New("poll: 0 with pollOnly leaves only the first list: set an interval"))
+	}
+	if c.Silence <= 0 {
+		errs = append(errs, fmt.Errorf("silence: %v is not positive", c.Silence))
+	}
+	if c.Backoff <= 0 || c.MaxBackoff < c.Backoff {
+		errs = append(errs, fmt.Errorf("backoff: %v up to %v is not a range of positive durations", c.Backoff, c.MaxBackoff))
+	}
+	return errors.Join(errs...)
+}
+
+// Feed follows the executor pods of one namespace.
+type Feed struct {
+	cfg    Config
+	query  cluster.Query
+	m      *instruments
+	wanted chan struct{} // a list is called for
+	fresh  chan struct{} // a list was delivered
+
+	mu      sync.Mutex // held while the sink is called, so that lists and events reach it in one order
+	list    mark       // the newest list that was delivered
+	newest  snapshot.Version
+	foreign strangers
+
+	alive atomic.Pointer[time.Time] // the last sign of life of the cluster; nil before the first list
+}
+
+// mark is a list as the watch needs to know it.
+type mark struct {
+	number  uint64 // how many lists have been delivered
+	version snapshot.Version
+	text    string // the version as the cluster writes it
+}
+
+// New readies a Feed. Nothing happens before Run.
+func New(cfg Config) (*Feed, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, fmt.Errorf("configuring the source of pods: %w", err)
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	f := &Feed{
+		cfg:    cfg,
+		query:  cluster.Query{Namespace: cfg.Namespace, Selector: selector()},
+		wanted: make(chan struct{}, 1),
+		fresh:  make(chan struct{}, 1),
+	}
+	var err error
+	if f.m, err = newInstruments(cfg.Meter, cfg.Namespace, f.Age); err != nil {
+		return nil, fmt.Errorf("configuring the source of pods: %w", err)
+	}
+	return f, nil
+}
+
+// Run follows the namespace until ctx is done and returns context.Cause(ctx). Errors of the cluster do not end it: it tries again, and Age tells.
+func (f *Feed) Run(ctx context.Context) error {
+	var loops sync.WaitGroup
+	loops.Go(func() { f.poll(ctx) })
+	if !f.cfg.PollOnly {
+		loops.Go(func() { f.watch(ctx) })
+	}
+	loops.Wait()
+	return context.Cause(ctx)
+}
+
+// Refresh calls for a list soon, for an application that has just become known.
+func (f *Feed) Refresh() { signal(f.wanted) }
+
+// Age is how long ago the cluster last gave a sign of life (a list, an event or a bookmark); false if it has not yet been listed.
+func (f *Feed) Age() (time.Duration, bool) {
+	last := f.alive.Load() // not under mu: a sink that blocks must not block who asks how we are
+	if last == nil {
+		return 0, false
+	}
+	return time.Since(*last), true
+}
+
+func (f *Feed) sign() { f.alive.Store(new(time.Now())) }
+
+func signal(c chan<- struct{}) {
+	select {
+	case c <- struct{}{}:
+	default: // it is known already
+	}
+}
+
+// pause waits, and reports whether ctx is still wanted.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}
+
+// byExecutor orders observations. Two pods of one executor are a foreign one, or another life; their names tell them apart.
+func byExecutor(a, b snapshot.Observation) int {
+	return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(a.Name, b.Name))
+}
+
+// strangers remembers pods that were complained of, so that each is complained of once.
+type strangers struct{ seen map[string]struct{} }
+
+const maxStrangers = 256
+
+func (s *strangers) first(p *corev1.Pod) bool {
+	if _, ok := s.seen[string(p.UID)]; ok || len(s.seen) >= maxStrangers {
+		return false
+	}
+	if s.seen == nil {
+		s.seen = map[string]struct{}{}
+	}
+	s.seen[string(p.UID)] = struct{}{}
+	return true
+}
