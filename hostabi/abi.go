@@ -46,6 +46,8 @@ const (
 	MaxSettingsSize = 64 << 10
 	// MaxManifestSize bounds the manifest section.
 	MaxManifestSize = 64 << 10
+	// MaxRows bounds the rows of one table.
+	MaxRows = 1 << 20
 	// MaxTables bounds the tables of one block.
 	MaxTables = 32
 	// MaxColumns bounds the columns of one block, all tables together.
@@ -67,6 +69,8 @@ const (
 // String returns the hook's name as the manifest spells it.
 func (h Hook) String() string {
 	switch h {
+	case 0:
+		return "answer"
 	case HookAllocate:
 		return "allocate"
 	case HookRelease:

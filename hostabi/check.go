@@ -63,6 +63,9 @@ func checkTable(blk Block, t Table, i, first int) error {
 			return &ShapeError{"table " + t.id.String(), "it is there twice"}
 		}
 	}
+	if t.rows > MaxRows {
+		return &ShapeError{"table " + t.id.String(), sentence("it has ", t.rows, " rows, more than the limit of ", MaxRows)}
+	}
 	if t.first != first {
 		return &ShapeError{"table " + t.id.String(), sentence("its columns start at entry ", t.first,
 			" of the directory, the tables before it end at ", first)}

@@ -1,13 +1,13 @@
 package hostabi
 
-import "unsafe"
-
 // Decision is what a module answered, decoded and checked for shape. Whether it may be carried out is the
 // guard's business.
 type Decision struct {
-	Creates      []Create
-	Releases     []Release
-	NextCallMS   int64 // when the policy wants to be asked again at the latest; 0 is no wish
+	Creates  []Create
+	Releases []Release
+	// NextCallMS is after how long the policy wants to be asked again at the latest; 0 is no wish.
+	NextCallMS int64
+	// StateVersion says how to read State; 0 leaves the state what it was.
 	StateVersion uint32
 	State        []byte // handed back in the next view; at most MaxStateSize
 	Note         string // for people; at most MaxNoteSize
@@ -41,7 +41,20 @@ type resultRow struct {
 // EncodeDecision appends d as a block to dst and returns the longer slice. It writes what it is given, also
 // what DecodeDecision would refuse.
 func EncodeDecision(dst []byte, d Decision) []byte {
-	result := resultRow{d.NextCallMS, d.StateVersion, d.State, d.Note}
+	var e DecisionEncoder
+	return e.Encode(dst, d)
+}
+
+// DecisionEncoder encodes one decision after another and allocates nothing once it has grown. Its zero value is
+// ready.
+type DecisionEncoder struct {
+	encoder encoder
+	result  [1]resultRow
+}
+
+// Encode does what EncodeDecision does.
+func (e *DecisionEncoder) Encode(dst []byte, d Decision) []byte {
+	e.result[0] = resultRow{d.NextCallMS, d.StateVersion, d.State, d.Note}
 	var sources [3]source
 	n := 0
 	if len(d.Creates) > 0 {
@@ -52,7 +65,6 @@ func EncodeDecision(dst []byte, d Decision) []byte {
 		sources[n] = rowsOf(TableRelease, d.Releases)
 		n++
 	}
-	sources[n] = rowsOf(TableResult, unsafe.Slice(&result, 1))
-	var e encoder
-	return e.append(dst, 0, sources[:n+1])
+	sources[n] = rowsOf(TableResult, e.result[:])
+	return e.encoder.append(dst, 0, sources[:n+1])
 }

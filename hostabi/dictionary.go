@@ -6,7 +6,7 @@ import "unsafe"
 type dictionary struct {
 	texts  []string
 	byText map[string]uint32 // nil while there are few texts
-	recent [recentTexts]recentText
+	recent []recentText      // recentTexts of them; nil where rows are few
 }
 
 // recentText is a text that was looked up, known by where its bytes are in memory. Rows mostly share the bytes
@@ -19,15 +19,22 @@ type recentText struct {
 }
 
 const (
-	recentTexts = 64
+	recentTexts = 1 << 10
 	fewTexts    = 16 // up to here a search is as fast as a map, and needs none
 )
+
+// expectMany makes the dictionary fast for many rows.
+func (d *dictionary) expectMany() {
+	if d.recent == nil {
+		d.recent = make([]recentText, recentTexts)
+	}
+}
 
 // reset forgets all texts and keeps the memory.
 func (d *dictionary) reset() {
 	d.texts = append(d.texts[:0], "")
 	clear(d.byText)
-	clear(d.recent[:])
+	clear(d.recent)
 }
 
 // index returns the number of text.
@@ -35,8 +42,11 @@ func (d *dictionary) index(text string) uint32 {
 	if text == "" {
 		return 0
 	}
+	if d.recent == nil {
+		return d.lookUp(text)
+	}
 	data := unsafe.StringData(text)
-	slot := &d.recent[uintptr(unsafe.Pointer(data))/8%recentTexts]
+	slot := &d.recent[uint64(uintptr(unsafe.Pointer(data)))*0x9e3779b97f4a7c15>>54] // the top 10 bits
 	if slot.data != data || slot.length != len(text) {
 		*slot = recentText{data, len(text), d.lookUp(text)}
 	}

@@ -164,22 +164,24 @@ func (e *encoder) table(s *source) {
 
 // values writes some rows of a column that is not Bytes; out is where the column starts.
 func (e *encoder) values(out []byte, s *source, c *column, from, to int) {
+	size, stride := c.typ.size(), s.schema.stride
+	out, row := out[size*from:size*to], s.at(c, from)
 	switch c.typ {
 	case U8:
-		for row := from; row < to; row++ {
-			out[row] = *(*uint8)(s.at(c, row))
+		for i := range out {
+			out[i] = *(*uint8)(unsafe.Add(row, uintptr(i)*stride))
 		}
 	case U32, I32:
-		for row := from; row < to; row++ {
-			putU32(out[4*row:], *(*uint32)(s.at(c, row)))
+		for i := range to - from {
+			putU32(out[4*i:], *(*uint32)(unsafe.Add(row, uintptr(i)*stride)))
 		}
 	case U64, I64:
-		for row := from; row < to; row++ {
-			putU64(out[8*row:], *(*uint64)(s.at(c, row)))
+		for i := range to - from {
+			putU64(out[8*i:], *(*uint64)(unsafe.Add(row, uintptr(i)*stride)))
 		}
 	case Dict:
-		for row := from; row < to; row++ {
-			putU32(out[4*row:], e.texts.index(s.text(c, row)))
+		for i := range to - from {
+			putU32(out[4*i:], e.texts.index(*(*string)(unsafe.Add(row, uintptr(i)*stride))))
 		}
 	case Bytes:
 	}

@@ -2,7 +2,8 @@ package hostabi
 
 import "unsafe"
 
-// Little endian, as encoding/binary does it and as fast; that package would bring reflect into every module.
+// Little endian, as encoding/binary does it and as fast: the compiler makes one load or store of such a row of
+// bytes. That package would bring reflect into every module.
 
 func u16(b []byte) uint16 { return uint16(b[0]) | uint16(b[1])<<8 }
 
@@ -13,20 +14,30 @@ func u32(b []byte) uint32 {
 
 func u64(b []byte) uint64 {
 	_ = b[7]
-	return uint64(u32(b)) | uint64(u32(b[4:]))<<32
+	return uint64(b[0]) | uint64(b[1])<<8 | uint64(b[2])<<16 | uint64(b[3])<<24 |
+		uint64(b[4])<<32 | uint64(b[5])<<40 | uint64(b[6])<<48 | uint64(b[7])<<56
 }
 
 func putU16(b []byte, v uint16) { b[0], b[1] = byte(v), byte(v>>8) }
 
 func putU32(b []byte, v uint32) {
 	_ = b[3]
-	b[0], b[1], b[2], b[3] = byte(v), byte(v>>8), byte(v>>16), byte(v>>24)
+	b[0] = byte(v)
+	b[1] = byte(v >> 8)
+	b[2] = byte(v >> 16)
+	b[3] = byte(v >> 24)
 }
 
 func putU64(b []byte, v uint64) {
 	_ = b[7]
-	b[0], b[1], b[2], b[3] = byte(v), byte(v>>8), byte(v>>16), byte(v>>24)
-	b[4], b[5], b[6], b[7] = byte(v>>32), byte(v>>40), byte(v>>48), byte(v>>56)
+	b[0] = byte(v)
+	b[1] = byte(v >> 8)
+	b[2] = byte(v >> 16)
+	b[3] = byte(v >> 24)
+	b[4] = byte(v >> 32)
+	b[5] = byte(v >> 40)
+	b[6] = byte(v >> 48)
+	b[7] = byte(v >> 56)
 }
 
 func appendU32(b []byte, v uint32) []byte {

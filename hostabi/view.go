@@ -116,5 +116,8 @@ func (v *View) Encode(dst []byte, p Projection) []byte {
 	for i := range sources {
 		sources[i].keep = p.mask(sources[i].schema.id)
 	}
+	if len(v.Executors) > tile {
+		v.scratch.texts.expectMany()
+	}
 	return v.scratch.append(dst, v.Hook, sources[:])
 }

@@ -39,6 +39,7 @@ type Releaser interface {
 type NativePolicy struct {
 	policy Policy
 	result Result
+	encode hostabi.DecisionEncoder
 	answer []byte
 }
 
@@ -82,7 +83,7 @@ func (n *NativePolicy) Call(hook hostabi.Hook, view []byte) (answer []byte, err 
 	if v.missing != "" {
 		return nil, errors.New("the policy reads " + v.missing + ", which is not in the view: name it in the manifest")
 	}
-	n.answer = hostabi.EncodeDecision(n.answer[:0], n.result.decision)
+	n.answer = n.encode.Encode(n.answer[:0], n.result.decision)
 	if len(n.answer) > hostabi.MaxDecisionSize {
 		return nil, errors.New("the decision has " + strconv.Itoa(len(n.answer)) + " bytes, more than the limit of " +
 			strconv.Itoa(hostabi.MaxDecisionSize) + ": release fewer executors in one call")
