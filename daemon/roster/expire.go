@@ -51,17 +51,16 @@ func (r *Roster) Expire(now snapshot.Instant) []Lost {
 	return lost
 }
 
-// Next is when Expire may have something to do; false if there is no session. It may be too early.
+// Next is when Expire may have something to do; false if there is nothing to wait for. It may be too early.
 func (r *Roster) Next() (snapshot.Instant, bool) {
 	e := r.due.first()
-	if e == nil {
+	switch {
+	case r.holding: // also if nobody is silent any more: the next time that many go is another matter, and is put off again
+		return r.held + 1, true
+	case e == nil:
 		return 0, false
 	}
-	at := e.due
-	if r.holding {
-		at = max(at, r.held)
-	}
-	return at + 1, true // what is due is lost after that moment, not at it
+	return e.due + 1, true // what is due is lost after that moment, not at it
 }
 
 // expired lists the entries that are past their deadline, ascending by executor, and puts right the dues of those that are not.
