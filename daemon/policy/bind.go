@@ -1,0 +1,246 @@
+package policy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+)
+
+// ErrNoEarlier reports that an application has had no other policy to go back to.
+var ErrNoEarlier = errors.New("there is no earlier policy to go back to")
+
+// errEnded reports that the application has been released.
+var errEnded = errors.New("the application is gone")
+
+// The results of a swap, as labels.
+const (
+	swapDone      = "switched"
+	swapUnchanged = "unchanged"
+	swapRefused   = "refused"
+	swapBack      = "rolled_back"
+)
+
+// Bind lets a policy decide for an application from the next question on. An instance with the settings is made first; if that does not
+// work, nothing has changed. A policy that is being compiled is waited for. replaced is the digest of what decided before; it is empty
+// if that very policy with the same settings did, in which case nothing happens.
+func (h *Host) Bind(ctx context.Context, app string, to Binding) (bound Module, replaced string, err error) {
+	bound, replaced, err = h.bind(ctx, app, to)
+	switch {
+	case err != nil:
+		h.meters.swapped(ctx, swapRefused)
+		return Module{}, "", fmt.Errorf("binding application %s to policy %s: %w", app, to.Policy, err)
+	case replaced == "":
+		h.meters.swapped(ctx, swapUnchanged)
+	default:
+		h.meters.swapped(ctx, swapDone)
+		h.log.LogAttrs(ctx, slog.LevelInfo, "policy bound", slog.String("application", app), slog.String("policy", bound.Name),
+			slog.String("digest", bound.Digest), slog.String("replaced", replaced))
+	}
+	return bound, replaced, nil
+}
+
+func (h *Host) bind(ctx context.Context, app string, to Binding) (Module, string, error) {
+	settings, err := to.settings()
+	if err != nil {
+		return Module{}, "", err
+	}
+	m, name, err := h.library.find(ctx, to.Policy)
+	if err != nil {
+		return Module{}, "", err
+	}
+	b, err := h.binding(app)
+	if err != nil {
+		h.library.release(m)
+		return Module{}, "", err
+	}
+	if b.adopt(m, settings) {
+		h.library.release(m)
+		return m.as(name), "", nil
+	}
+	i, f := h.instance(ctx, m, settings)
+	if f != nil {
+		h.library.release(m)
+		return Module{}, "", fmt.Errorf("it %w", f)
+	}
+	replaced, err := h.exchange(ctx, b, newGeneration(name, m, settings, i), true)
+	return m.as(name), replaced, err
+}
+
+// adopt makes what decides already the application's own choice, if it is what is asked for.
+func (b *binding) adopt(m *module, settings string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	same := b.current.Load().same(m, settings)
+	b.own = b.own || same
+	return same
+}
+
+// exchange puts a generation in charge and returns the digest of the one before, which stays ready for a rollback.
+func (h *Host) exchange(ctx context.Context, b *binding, g *generation, own bool) (string, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.ended {
+		h.retire(ctx, g)
+		return "", errEnded
+	}
+	b.own = own
+	before := b.current.Swap(g)
+	if before == nil {
+		return builtinDigest, nil
+	}
+	h.retire(ctx, b.previous)
+	b.previous = before
+	return before.module.Digest, nil
+}
+
+// Rollback lets the policy decide again that did before the last Bind. Rolling back twice changes nothing.
+func (h *Host) Rollback(ctx context.Context, app string) (bound Module, replaced string, err error) {
+	b, err := h.binding(app)
+	if err != nil {
+		return Module{}, "", fmt.Errorf("rolling back application %s: %w", app, err)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	earlier := b.previous
+	if earlier == nil {
+		return Module{}, "", fmt.Errorf("rolling back application %s: %w", app, ErrNoEarlier)
+	}
+	b.own = true
+	b.previous = b.current.Swap(earlier)
+	h.meters.swapped(ctx, swapBack)
+	replaced = b.previous.module.Digest
+	h.log.LogAttrs(ctx, slog.LevelInfo, "policy rolled back", slog.String("application", app), slog.String("policy", earlier.policy),
+		slog.String("digest", earlier.module.Digest), slog.String("replaced", replaced))
+	return earlier.module.as(earlier.policy), replaced, nil
+}
+
+// SetDefault lets a policy decide for every application that has no binding of its own, now and later. The settings are tried first; if
+// they do not work, nothing has changed.
+func (h *Host) SetDefault(ctx context.Context, to Binding) (bound Module, replaced string, err error) {
+	wrap := func(err error) error { return fmt.Errorf("making %s the default policy: %w", to.Policy, err) }
+	settings, err := to.settings()
+	if err != nil {
+		return Module{}, "", wrap(err)
+	}
+	m, name, err := h.library.find(ctx, to.Policy)
+	if err != nil {
+		return Module{}, "", wrap(err)
+	}
+	i, f := h.instance(ctx, m, settings)
+	if f != nil {
+		h.library.release(m)
+		return Module{}, "", wrap(fmt.Errorf("it %w", f))
+	}
+	h.discard(ctx, i)
+	h.defaults.Lock()
+	defer h.defaults.Unlock()
+	replaced = h.setStandard(ctx, standard{policy: name, module: m, settings: settings})
+	h.log.LogAttrs(ctx, slog.LevelInfo, "default policy set", slog.String("policy", name), slog.String("digest", m.Digest),
+		slog.String("replaced", replaced))
+	return m.as(name), replaced, nil
+}
+
+// setStandard takes over the hold on the new standard's module.
+func (h *Host) setStandard(ctx context.Context, s standard) (replaced string) {
+	h.mu.Lock()
+	before := h.standard
+	h.standard, h.failed = s, nil
+	var follow []*binding
+	for _, b := range h.applications {
+		follow = append(follow, b)
+	}
+	h.mu.Unlock()
+	for _, b := range follow {
+		h.follow(ctx, b, s)
+	}
+	if before.module == nil {
+		return builtinDigest
+	}
+	h.library.release(before.module)
+	return before.module.Digest
+}
+
+// follow lets the standard decide for an application, unless it has a choice of its own.
+func (h *Host) follow(ctx context.Context, b *binding, s standard) {
+	b.mu.Lock()
+	skip := b.own || b.current.Load().same(s.module, s.settings)
+	b.mu.Unlock()
+	if !skip {
+		h.library.retain(s.module)
+		_, _ = h.exchange(ctx, b, newGeneration(s.policy, s.module, s.settings, nil), false) // one that is gone needs none
+	}
+}
+
+// binding returns the application's binding. A new one follows the standard.
+func (h *Host) binding(app string) (*binding, error) {
+	h.mu.RLock()
+	b, known := h.applications[app]
+	h.mu.RUnlock()
+	if known {
+		return b, nil
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	b, known = h.applications[app]
+	switch {
+	case known:
+		return b, nil
+	case h.closed:
+		return nil, errClosed
+	}
+	b = &binding{app: app}
+	if s := h.standard; s.module != nil {
+		h.library.retain(s.module)
+		b.current.Store(newGeneration(s.policy, s.module, s.settings, nil))
+	}
+	h.applications[app] = b
+	return b, nil
+}
+
+// Release forgets an application that is gone and ends its instances.
+func (h *Host) Release(ctx context.Context, app string) {
+	h.mu.Lock()
+	b, known := h.applications[app]
+	delete(h.applications, app)
+	h.mu.Unlock()
+	if known {
+		h.end(ctx, b)
+	}
+}
+
+func (h *Host) end(ctx context.Context, b *binding) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	h.retire(ctx, b.current.Swap(nil))
+	h.retire(ctx, b.previous)
+	b.previous, b.ended = nil, true
+}
+
+// retire waits for the call in progress, which a deadline bounds, and ends the generation.
+func (h *Host) retire(ctx context.Context, g *generation) {
+	if g == nil {
+		return
+	}
+	if i, alive := <-g.slot; alive {
+		close(g.slot)
+		h.discard(ctx, i)
+		h.library.release(g.module)
+	}
+}
+
+// instance makes an instance, which must be discarded.
+func (h *Host) instance(ctx context.Context, m *module, settings string) (*instance, *fault) {
+	i, f := h.engine.instantiate(ctx, m, settings)
+	if f == nil {
+		h.meters.instances.Add(ctx, 1)
+	}
+	return i, f
+}
+
+func (h *Host) discard(ctx context.Context, i *instance) {
+	if i != nil {
+		i.close()
+		h.meters.instances.Add(ctx, -1)
+	}
+}

@@ -1,0 +1,208 @@
+// Package policy runs allocation policies: WebAssembly modules, sandboxed and bounded, and the one that is built in.
+//
+// It promises that
+//
+//   - every question is answered, within the deadline and the time an instance takes to start: what a module cannot answer, the
+//     built-in policy does, in the same call, and the answer says so;
+//   - each answer is made by exactly one generation of an application's policy, also while another takes over;
+//   - one application's policy holds up no other application;
+//   - a module sees its question, its settings and nothing else of the world; the same question gives it the same world;
+//   - nothing that a module says is copied before its place and size have been checked, nor believed before its form has;
+//   - whatever a module does costs at most its instance.
+//
+// What is not bounded yet: calls that burn time without a loop, and what a module keeps in memory between two calls that went well.
+package policy
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"go.opentelemetry.io/otel/metric"
+
+	"github.com/retinue-sched/retinue/hostabi"
+	"github.com/retinue-sched/retinue/plugins/modules"
+)
+
+// errClosed reports that the host has ended.
+var errClosed = errors.New("the policy host has ended")
+
+// Host runs the policies of all applications.
+type Host struct {
+	cfg      Config
+	log      *slog.Logger
+	meters   *meters
+	engine   *engine
+	library  *library
+	desks    sync.Pool // of *desk
+	unmeter  func() error
+	closing  sync.Once
+	closeErr error
+
+	defaults sync.Mutex // held while the default changes
+
+	mu           sync.RWMutex
+	applications map[string]*binding
+	standard     standard
+	failed       error // why the default policy cannot decide at all, or nil
+	closed       bool
+}
+
+// binding is an application and who decides for it.
+type binding struct {
+	app     string
+	current atomic.Pointer[generation] // nil: the default is not there yet
+
+	mu       sync.Mutex // held while the generation changes
+	own      bool       // it has a binding of its own
+	ended    bool       // the application is gone
+	previous *generation
+}
+
+// standard is what decides for applications without a binding of their own.
+type standard struct {
+	policy   string
+	module   *module // nil until it is compiled
+	settings string
+}
+
+// hooks returns the questions that there are.
+func hooks() []hostabi.Hook { return []hostabi.Hook{hostabi.HookAllocate, hostabi.HookRelease} }
+
+// exportOf returns the name of the function that answers a hook.
+func exportOf(hook hostabi.Hook) string {
+	if hook == hostabi.HookRelease {
+		return hostabi.ExportRelease
+	}
+	return hostabi.ExportAllocate
+}
+
+// New readies a host. The default policy is compiled by Run, or when something first needs it; until then the built-in one answers.
+// A host that is not run must be closed.
+func New(ctx context.Context, cfg Config, log *slog.Logger, meter metric.Meter) (*Host, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, fmt.Errorf("checking the policy host's configuration: %w", err)
+	}
+	settings, _ := cfg.Default.settings() // Validate has seen to it
+	m, err := newMeters(meter)
+	if err != nil {
+		return nil, err
+	}
+	e, err := newEngine(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	h := &Host{
+		cfg: cfg, log: log, meters: m, engine: e, library: newLibrary(e, log, m),
+		applications: map[string]*binding{},
+		standard:     standard{policy: cfg.Default.Policy, settings: settings},
+	}
+	h.desks.New = func() any { return newDesk() }
+	registration, err := m.describe(meter, h.library.list)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("registering the policy metrics: %w", err), e.close(ctx))
+	}
+	h.unmeter = registration.Unregister
+	return h, nil
+}
+
+// Run compiles the default policy and then the other shipped ones, and closes the host when ctx is done. It returns
+// context.Cause(ctx). A policy that cannot be compiled is logged, and Ready says so if it is the default one.
+func (h *Host) Run(ctx context.Context) error {
+	h.prepare(ctx)
+	<-ctx.Done()
+	return errors.Join(context.Cause(ctx), h.Close(context.WithoutCancel(ctx)))
+}
+
+// prepare compiles what ships, the default first: it is what a plain start waits for.
+func (h *Host) prepare(ctx context.Context) {
+	if _, _, err := h.SetDefault(ctx, h.cfg.Default); err != nil && ctx.Err() == nil {
+		h.mu.Lock()
+		h.failed = err
+		h.mu.Unlock()
+		h.log.LogAttrs(ctx, slog.LevelError, "default policy unavailable", slog.Any("error", err))
+	}
+	for _, s := range modules.Shipped() {
+		if err := h.library.loadShipped(ctx, s); err != nil && ctx.Err() == nil {
+			h.log.LogAttrs(ctx, slog.LevelError, "shipped policy unavailable", slog.String("policy", s.Name), slog.Any("error", err))
+		}
+	}
+}
+
+// Close ends all instances once the calls in progress have, and frees what they used. Questions that come later are answered by the
+// built-in policy.
+func (h *Host) Close(ctx context.Context) error {
+	h.closing.Do(func() { h.closeErr = h.close(ctx) })
+	return h.closeErr
+}
+
+func (h *Host) close(ctx context.Context) error {
+	h.library.close()
+	h.mu.Lock()
+	h.closed = true
+	bindings := h.applications
+	h.applications = map[string]*binding{}
+	h.mu.Unlock()
+	for _, b := range bindings {
+		h.end(ctx, b)
+	}
+	return errors.Join(h.unmeter(), h.engine.close(ctx))
+}
+
+// Ready returns nil once the default policy can decide, and else why it cannot.
+func (h *Host) Ready() error {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	switch {
+	case h.failed != nil:
+		return h.failed
+	case h.standard.module == nil:
+		return fmt.Errorf("the default policy %s is being compiled; the built-in one decides until then", h.standard.policy)
+	}
+	return nil
+}
+
+// Load checks, compiles and tries a module, plain or compressed with gzip, and keeps it under a name, or under its own if the name is
+// empty. Nothing changes for any application. The same bytes again are no work. The error wraps ErrRefused if the module is not fit.
+func (h *Host) Load(ctx context.Context, name string, wasm []byte) (Module, error) {
+	return h.library.load(ctx, name, wasm, false)
+}
+
+// Modules lists what is loaded, by name. Modules that only an application needs any more, since their name went to another, are listed,
+// too.
+func (h *Host) Modules() []Module { return h.library.list() }
+
+// Bound is an application and who decides for it.
+type Bound struct {
+	Application string
+	Policy      string
+	Digest      string // "native:..." while the default policy is not there yet
+	Settings    string
+	Own         bool // it has a binding of its own; if not, the default decides
+}
+
+// Bindings lists who decides for the applications that have been asked about or bound, by application.
+func (h *Host) Bindings() []Bound {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	var list []Bound
+	for _, b := range h.applications {
+		list = append(list, b.bound())
+	}
+	slices.SortFunc(list, func(a, b Bound) int { return cmp.Compare(a.Application, b.Application) })
+	return list
+}
+
+func (b *binding) bound() Bound {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if g := b.current.Load(); g != nil {
+		return Bound{b.app, g.policy, g.module.Digest, g.settings, b.own}
+	}
+	return Bound{Application: b.app, Policy: builtinName, Digest: builtinDigest, Settings: noSettings}
+}
