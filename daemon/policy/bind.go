@@ -51,16 +51,16 @@ func (h *Host) bind(ctx context.Context, app string, to Binding) (Module, string
 	}
 	b, err := h.binding(app)
 	if err != nil {
-		h.library.release(m)
+		h.library.release(ctx, m)
 		return Module{}, "", err
 	}
 	if b.adopt(m, settings) {
-		h.library.release(m)
+		h.library.release(ctx, m)
 		return m.as(name), "", nil
 	}
 	i, f := h.instance(ctx, m, settings)
 	if f != nil {
-		h.library.release(m)
+		h.library.release(ctx, m)
 		return Module{}, "", fmt.Errorf("it %w", f)
 	}
 	replaced, err := h.exchange(ctx, b, newGeneration(name, m, settings, i), true)
@@ -78,20 +78,31 @@ func (b *binding) adopt(m *module, settings string) bool {
 
 // exchange puts a generation in charge and returns the digest of the one before, which stays ready for a rollback.
 func (h *Host) exchange(ctx context.Context, b *binding, g *generation, own bool) (string, error) {
+	before, oldest, err := b.swap(g, own)
+	switch {
+	case err != nil:
+		h.retire(ctx, g)
+		return "", err
+	case before == nil:
+		return builtinDigest, nil
+	}
+	h.retire(ctx, oldest)
+	return before.module.Digest, nil
+}
+
+// swap puts a generation in charge. It returns the one before, which is kept, and the one before that, which must be retired: not with
+// the lock held, since that waits for a call.
+func (b *binding) swap(g *generation, own bool) (before, oldest *generation, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.ended {
-		h.retire(ctx, g)
-		return "", errEnded
+		return nil, nil, errEnded
 	}
 	b.own = own
-	before := b.current.Swap(g)
-	if before == nil {
-		return builtinDigest, nil
+	if before = b.current.Swap(g); before != nil {
+		oldest, b.previous = b.previous, before
 	}
-	h.retire(ctx, b.previous)
-	b.previous = before
-	return before.module.Digest, nil
+	return before, oldest, nil
 }
 
 // Rollback lets the policy decide again that did before the last Bind. Rolling back twice changes nothing.
@@ -129,7 +140,7 @@ func (h *Host) SetDefault(ctx context.Context, to Binding) (bound Module, replac
 	}
 	i, f := h.instance(ctx, m, settings)
 	if f != nil {
-		h.library.release(m)
+		h.library.release(ctx, m)
 		return Module{}, "", wrap(fmt.Errorf("it %w", f))
 	}
 	h.discard(ctx, i)
@@ -157,7 +168,7 @@ func (h *Host) setStandard(ctx context.Context, s standard) (replaced string) {
 	if before.module == nil {
 		return builtinDigest
 	}
-	h.library.release(before.module)
+	h.library.release(ctx, before.module)
 	return before.module.Digest
 }
 
@@ -199,22 +210,23 @@ func (h *Host) binding(app string) (*binding, error) {
 }
 
 // Release forgets an application that is gone and ends its instances.
-func (h *Host) Release(ctx context.Context, app string) {
+func (h *Host) Release(app string) {
 	h.mu.Lock()
 	b, known := h.applications[app]
 	delete(h.applications, app)
 	h.mu.Unlock()
 	if known {
-		h.end(ctx, b)
+		h.end(context.Background(), b) // an instance that is closed waits for nobody
 	}
 }
 
 func (h *Host) end(ctx context.Context, b *binding) {
 	b.mu.Lock()
-	defer b.mu.Unlock()
-	h.retire(ctx, b.current.Swap(nil))
-	h.retire(ctx, b.previous)
+	current, previous := b.current.Swap(nil), b.previous
 	b.previous, b.ended = nil, true
+	b.mu.Unlock()
+	h.retire(ctx, current)
+	h.retire(ctx, previous)
 }
 
 // retire waits for the call in progress, which a deadline bounds, and ends the generation.
@@ -225,7 +237,7 @@ func (h *Host) retire(ctx context.Context, g *generation) {
 	if i, alive := <-g.slot; alive {
 		close(g.slot)
 		h.discard(ctx, i)
-		h.library.release(g.module)
+		h.library.release(ctx, g.module)
 	}
 }
 
@@ -240,7 +252,7 @@ func (h *Host) instance(ctx context.Context, m *module, settings string) (*insta
 
 func (h *Host) discard(ctx context.Context, i *instance) {
 	if i != nil {
-		i.close()
+		i.close(ctx)
 		h.meters.instances.Add(ctx, -1)
 	}
 }

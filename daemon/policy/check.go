@@ -36,13 +36,13 @@ func check(module []byte, offers []hostFunction, cfg Config) (checked, error) {
 		return checked{}, err
 	}
 	c := checked{wasm: wasm, digest: hostabi.Digest(wasm)}
-	if err := checkOutline(&o, offers, cfg.MemoryLimit); err != nil {
+	if err = checkOutline(&o, offers, cfg.MemoryLimit); err != nil {
 		return checked{}, err
 	}
 	if c.manifest, err = hostabi.ReadManifest(wasm); err != nil {
 		return checked{}, err
 	}
-	if err := c.checkManifest(); err != nil {
+	if err = c.checkManifest(); err != nil {
 		return checked{}, err
 	}
 	return c, checkHooks(&o, c.manifest)

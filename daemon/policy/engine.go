@@ -33,7 +33,8 @@ type module struct {
 	refs        int // names and generations that need it; the library counts
 }
 
-func newEngine(ctx context.Context, cfg Config) (*engine, error) {
+func newEngine(cfg Config) (*engine, error) {
+	ctx := context.Background() // nothing here waits
 	cache, err := openCache(cfg.CacheDir)
 	if err != nil {
 		return nil, err
@@ -99,7 +100,7 @@ func (e *engine) compile(ctx context.Context, c checked) (*module, error) {
 	for _, hook := range hooks() {
 		if c.manifest.Has(hook) {
 			m.answers[hook] = true
-			m.Hooks = append(m.Hooks, hook.String())
+			m.Hooks = append(m.Hooks, hook)
 		}
 	}
 	return m, nil
@@ -111,7 +112,7 @@ func (e *engine) try(ctx context.Context, m *module) *fault {
 	if f != nil {
 		return f
 	}
-	defer i.close()
+	defer i.close(ctx)
 	for _, view := range trialViews() {
 		for _, hook := range hooks() {
 			if !m.answers[hook] {

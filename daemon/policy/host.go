@@ -19,6 +19,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -84,7 +85,7 @@ func exportOf(hook hostabi.Hook) string {
 
 // New readies a host. The default policy is compiled by Run, or when something first needs it; until then the built-in one answers.
 // A host that is not run must be closed.
-func New(ctx context.Context, cfg Config, log *slog.Logger, meter metric.Meter) (*Host, error) {
+func New(cfg Config, log *slog.Logger, meter metric.Meter) (*Host, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("checking the policy host's configuration: %w", err)
 	}
@@ -93,7 +94,7 @@ func New(ctx context.Context, cfg Config, log *slog.Logger, meter metric.Meter) 
 	if err != nil {
 		return nil, err
 	}
-	e, err := newEngine(ctx, cfg)
+	e, err := newEngine(cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -105,7 +106,7 @@ func New(ctx context.Context, cfg Config, log *slog.Logger, meter metric.Meter) 
 	h.desks.New = func() any { return newDesk() }
 	registration, err := m.describe(meter, h.library.list)
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("registering the policy metrics: %w", err), e.close(ctx))
+		return nil, errors.Join(fmt.Errorf("registering the policy metrics: %w", err), e.close(context.Background()))
 	}
 	h.unmeter = registration.Unregister
 	return h, nil
@@ -180,18 +181,18 @@ func (h *Host) Modules() []Module { return h.library.list() }
 // Bound is an application and who decides for it.
 type Bound struct {
 	Application string
-	Policy      string
-	Digest      string // "native:..." while the default policy is not there yet
-	Settings    string
-	Own         bool // it has a binding of its own; if not, the default decides
+	Module      Module
+	Settings    string // a JSON object
+	Own         bool   // it has a binding of its own; if not, the default decides
 }
 
 // Bindings lists who decides for the applications that have been asked about or bound, by application.
 func (h *Host) Bindings() []Bound {
 	h.mu.RLock()
-	defer h.mu.RUnlock()
+	bindings := slices.Collect(maps.Values(h.applications))
+	h.mu.RUnlock()
 	var list []Bound
-	for _, b := range h.applications {
+	for _, b := range bindings {
 		list = append(list, b.bound())
 	}
 	slices.SortFunc(list, func(a, b Bound) int { return cmp.Compare(a.Application, b.Application) })
@@ -201,8 +202,29 @@ func (h *Host) Bindings() []Bound {
 func (b *binding) bound() Bound {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	bound := Bound{Application: b.app, Module: builtinModule(), Settings: noSettings, Own: b.own}
 	if g := b.current.Load(); g != nil {
-		return Bound{b.app, g.policy, g.module.Digest, g.settings, b.own}
+		bound.Module, bound.Settings = g.module.as(g.policy), g.settings
 	}
-	return Bound{Application: b.app, Policy: builtinName, Digest: builtinDigest, Settings: noSettings}
+	return bound
+}
+
+// Bound returns what decides for an application. Its digest is "native:" and a name while the default policy is not there yet.
+func (h *Host) Bound(app string) Module {
+	h.mu.RLock()
+	b, known := h.applications[app]
+	s := h.standard
+	h.mu.RUnlock()
+	switch {
+	case known:
+		return b.bound().Module
+	case s.module != nil:
+		return s.module.as(s.policy)
+	}
+	return builtinModule()
+}
+
+// builtinModule describes the policy that is built in.
+func builtinModule() Module {
+	return Module{Name: builtinName, Digest: builtinDigest, Hooks: hooks(), Shipped: true, Description: "the default policy, built into the daemon"}
 }

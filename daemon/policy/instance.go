@@ -48,17 +48,16 @@ func (e *engine) instantiate(ctx context.Context, m *module, settings string) (*
 	}
 	e.worlds.add(guest, i.world)
 	if f := i.start(ctx, settings); f != nil {
-		i.close()
+		i.close(ctx)
 		return nil, f
 	}
 	return i, nil
 }
 
 // close ends the instance. Nothing of it may be used after that.
-func (i *instance) close() {
+func (i *instance) close(ctx context.Context) {
 	i.worlds.remove(i.guest)
-	// It answers with an error only if closing files fails, of which there are none. It must not depend on a context that is done.
-	_ = i.guest.Close(context.Background())
+	_ = i.guest.Close(ctx) // it fails only if closing files does, and there are none
 }
 
 func (i *instance) start(ctx context.Context, settings string) *fault {

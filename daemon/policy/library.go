@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/retinue-sched/retinue/hostabi"
 	"github.com/retinue-sched/retinue/plugins/modules"
 )
 
@@ -27,7 +28,7 @@ type Module struct {
 	Digest      string // "sha256:" and the digest of the unpacked bytes in hexadecimal
 	Version     string
 	Description string
-	Hooks       []string
+	Hooks       []hostabi.Hook
 	Size        int // bytes, unpacked
 	Shipped     bool
 }
@@ -79,7 +80,7 @@ func (l *library) load(ctx context.Context, name string, wasm []byte, shipped bo
 	if err := l.compiled(ctx, name, c, shipped); err != nil {
 		return Module{}, err
 	}
-	return l.name(name, c.digest)
+	return l.name(ctx, name, c.digest)
 }
 
 // refused says which module is refused, and why.
@@ -139,7 +140,7 @@ func (l *library) compile(ctx context.Context, p *pending, c checked, shipped bo
 	began := time.Now()
 	limit := l.engine.cfg.CompileTimeout
 	late := time.AfterFunc(limit, func() {
-		l.settle(p, c.digest, nil, refused(p.name, fmt.Errorf("it takes longer than %v to compile", limit)))
+		l.settle(ctx, p, c.digest, nil, refused(p.name, fmt.Errorf("it takes longer than %v to compile", limit)))
 	})
 	defer late.Stop()
 	m, err := l.engine.compile(ctx, c)
@@ -152,8 +153,8 @@ func (l *library) compile(ctx context.Context, p *pending, c checked, shipped bo
 		}
 	}
 	if err != nil {
-		l.settle(p, c.digest, nil, refused(p.name, err))
-	} else if l.settle(p, c.digest, m, nil) {
+		l.settle(ctx, p, c.digest, nil, refused(p.name, err))
+	} else if l.settle(ctx, p, c.digest, m, nil) {
 		l.log.LogAttrs(ctx, slog.LevelInfo, "policy compiled", slog.String("policy", p.name), slog.String("digest", c.digest),
 			slog.Duration("took", took))
 		return
@@ -164,7 +165,7 @@ func (l *library) compile(ctx context.Context, p *pending, c checked, shipped bo
 }
 
 // settle says how a compilation ended, and whether that is news.
-func (l *library) settle(p *pending, digest string, m *module, err error) bool {
+func (l *library) settle(ctx context.Context, p *pending, digest string, m *module, err error) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	select {
@@ -175,7 +176,7 @@ func (l *library) settle(p *pending, digest string, m *module, err error) bool {
 	delete(l.pending, digest)
 	if m != nil {
 		l.modules[digest] = m
-		l.rename(p.name, m)
+		l.rename(ctx, p.name, m)
 	}
 	p.err = err
 	close(p.done)
@@ -183,19 +184,19 @@ func (l *library) settle(p *pending, digest string, m *module, err error) bool {
 }
 
 // name puts a name on a compiled module, taking it from the one that had it.
-func (l *library) name(name, digest string) (Module, error) {
+func (l *library) name(ctx context.Context, name, digest string) (Module, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	m := l.modules[digest]
 	if m == nil {
 		return Module{}, fmt.Errorf("naming policy %s: %w: another took its name meanwhile: load it again", name, ErrUnknown)
 	}
-	l.rename(name, m)
+	l.rename(ctx, name, m)
 	return m.as(name), nil
 }
 
 // rename does that with the library's lock held.
-func (l *library) rename(name string, m *module) {
+func (l *library) rename(ctx context.Context, name string, m *module) {
 	old, taken := l.names[name]
 	if taken && old == m.Digest {
 		return
@@ -203,7 +204,7 @@ func (l *library) rename(name string, m *module) {
 	m.refs++
 	l.names[name] = m.Digest
 	if taken {
-		l.drop(l.modules[old])
+		l.drop(ctx, l.modules[old])
 	}
 }
 
@@ -269,19 +270,19 @@ func (l *library) retain(m *module) {
 }
 
 // release says that one less needs the module.
-func (l *library) release(m *module) {
+func (l *library) release(ctx context.Context, m *module) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.drop(m)
+	l.drop(ctx, m)
 }
 
 // drop forgets a module that nobody needs. The library's lock is held.
-func (l *library) drop(m *module) {
+func (l *library) drop(ctx context.Context, m *module) {
 	if m.refs--; m.refs > 0 || m.Shipped {
 		return
 	}
 	delete(l.modules, m.Digest)
-	_ = m.code.Close(context.Background()) // it never fails: there is nothing to flush
+	_ = m.code.Close(ctx) // it never fails: there is nothing to flush
 }
 
 // choices are the names by which policies can be found, sorted.

@@ -40,7 +40,7 @@ func newHost(t testing.TB, change ...func(*Config)) *Host {
 	for _, c := range change {
 		c(&cfg)
 	}
-	h, err := New(t.Context(), cfg, slog.New(slog.DiscardHandler), noop.NewMeterProvider().Meter("test"))
+	h, err := New(cfg, slog.New(slog.DiscardHandler), noop.NewMeterProvider().Meter("test"))
 	if err != nil {
 		t.Fatal(err)
 	}
