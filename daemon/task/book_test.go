@@ -82,7 +82,7 @@ func TestInvalidEndsAtOnce(t *testing.T) {
 func TestFreeRetriesAreBounded(t *testing.T) {
 	b := newBook(t, roomy, "a")
 	rounds := 0
-	for ; !state(t, b, 1).Terminal(); rounds++ {
+	for ; rounds < 1000 && !state(t, b, 1).Terminal(); rounds++ {
 		report(b, 7, assign(b, 7, 1)[0], task.OutcomeReturned)
 	}
 	if rounds != 103 {
@@ -271,6 +271,34 @@ func TestPagesOfAJob(t *testing.T) {
 	}
 	if page := b.List(task.Query{After: 1 << 63}); page != nil {
 		t.Errorf("after the end of all: %v", page)
+	}
+}
+
+// Tasks are found behind a gap of forgotten ones.
+func TestGapOfForgottenTasks(t *testing.T) {
+	b := task.New(roomy)
+	for i := range 2000 {
+		s := spec(fmt.Sprint(i))
+		if i >= 500 && i < 1535 {
+			s.Job = "gap"
+		}
+		if _, err := b.Submit(1, []*task.Spec{s}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.Cancel(2, nil, "gap")
+	b.SetLimits(task.Limits{})
+	var want task.ID
+	for _, info := range b.List(task.Query{}) {
+		if want++; want == 501 {
+			want = 1536 // the first of its page
+		}
+		if info.ID != want {
+			t.Fatalf("task %d is listed where %d should be", info.ID, want)
+		}
+	}
+	if want != 2000 {
+		t.Errorf("the last is %d, want 2000", want)
 	}
 }
 
