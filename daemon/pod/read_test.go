@@ -239,19 +239,40 @@ func TestReadBoundsTexts(t *testing.T) {
 
 // Whatever is in a pod, reading it gives a small observation or an error.
 func FuzzRead(f *testing.F) {
-	for _, status := range []string{running(ownRuns, sideFails), `{"phase":"Pending","conditions":[{"type":"PodScheduled","status":"False"}]}`} {
-		text, err := json.Marshal(labelled(status))
-		if err != nil {
-			f.Fatal(err)
+	f.Add("wordcount", "7", "2", "1", "Running", "executor", "Error", "last words", "42", int32(1), uint8(3))
+	f.Add("a", "EXECID", "0", "1", "Pending", "side", "ImagePullBackOff", "", "x", int32(0), uint8(255))
+	f.Fuzz(func(t *testing.T, app, executor, profile, incarnation, phase, container, reason, text, version string, code int32, bits uint8) {
+		p := labelled("{}")
+		p.Labels = map[string]string{pod.LabelApp: app, pod.LabelExecutor: executor, pod.LabelProfile: profile, pod.LabelIncarnation: incarnation}
+		p.Name, p.ResourceVersion, p.Spec.NodeName = text, version, reason
+		p.Status = corev1.PodStatus{Phase: corev1.PodPhase(phase), Reason: reason, Message: text}
+		has := func(bit uint8) bool { return bits&(1<<bit) != 0 }
+		if has(0) {
+			p.Status.ContainerStatuses = append(p.Status.ContainerStatuses, corev1.ContainerStatus{
+				Name: container, RestartCount: code, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code, Reason: reason, Message: text}},
+			})
 		}
-		f.Add(text, "executor")
-	}
-	f.Fuzz(func(t *testing.T, text []byte, container string) {
-		var p corev1.Pod
-		if json.Unmarshal(text, &p) != nil {
-			return
+		if has(1) {
+			p.Status.ContainerStatuses = append(p.Status.ContainerStatuses, corev1.ContainerStatus{
+				Name: text, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: text}},
+			})
 		}
-		seen, err := pod.Read(&p, container)
+		if has(2) {
+			p.DeletionTimestamp = &metav1.Time{}
+		}
+		if has(3) {
+			p.Spec.Containers = nil
+		}
+		if has(4) {
+			p.Status.Conditions = []corev1.PodCondition{
+				{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: reason, Message: text},
+				{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: reason, Message: text},
+			}
+		}
+		if has(5) {
+			p.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: container}}
+		}
+		seen, err := pod.Read(p, container)
 		if err != nil {
 			if len(err.Error()) > 2<<10 {
 				t.Errorf("an error of %d bytes", len(err.Error()))
