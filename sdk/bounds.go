@@ -21,9 +21,10 @@ func Headroom(v *View, f *Fleet) uint32 {
 		return 0
 	}
 	room := p.BatchSize()[f.Row]
-	room = min(room, Minus(p.Ceiling()[f.Row], f.Live()))
+	// An executor that leaves still counts for the ceiling, unless the daemon itself has ordered its end.
+	room = min(room, Minus(p.Ceiling()[f.Row], f.Live()+f.Draining+f.Terminating))
 	if most := p.Max()[f.Row]; most != hostabi.None {
-		room = min(room, Minus(most, f.Live()+f.Leaving))
+		room = min(room, Minus(most, f.Live()+f.Leaving()))
 	}
 	if most := p.MaxPending()[f.Row]; most > 0 {
 		room = min(room, Minus(most, f.NotRunning()))
@@ -52,33 +53,27 @@ func Share(v *View, fleets []Fleet, wishes []uint32) {
 	}
 }
 
-// Split cuts wishes down so that their sum is at most total. Each gets an even part, the first ones the rest of
-// the division; what one does not need goes to the others.
+// Split cuts wishes down so that their sum is at most total. Each gets an even part, and what one does not need goes
+// to the others; what cannot be divided goes to the first ones.
 func Split(total uint32, wishes []uint32) {
 	given := make([]uint32, len(wishes))
-	for total > 0 {
-		open := uint32(0)
+	for open := unmet(given, wishes); total > 0 && open > 0; open = unmet(given, wishes) {
+		part := max(total/open, 1) // at the end fewer are left than wish for one
 		for i := range wishes {
-			if given[i] < wishes[i] {
-				open++
-			}
-		}
-		if open == 0 {
-			break
-		}
-		even, rest := total/open, total%open
-		for i := range wishes {
-			if given[i] == wishes[i] {
-				continue
-			}
-			part := even
-			if rest > 0 {
-				part, rest = part+1, rest-1
-			}
-			part = min(part, wishes[i]-given[i])
-			given[i] += part
-			total -= part
+			more := min(part, wishes[i]-given[i], total)
+			given[i] += more
+			total -= more
 		}
 	}
 	copy(wishes, given)
+}
+
+// unmet returns how many wishes are not met yet.
+func unmet(given, wishes []uint32) (n uint32) {
+	for i := range wishes {
+		if given[i] < wishes[i] {
+			n++
+		}
+	}
+	return n
 }

@@ -7,8 +7,7 @@ import (
 	"github.com/retinue-sched/retinue/hostabi"
 )
 
-// Fleet is a profile with its executors, counted. Those whose end was ordered are Leaving, whatever their phase,
-// and count as nothing else.
+// Fleet is a profile with its executors, counted, each at most once save in Unseen and the lists.
 type Fleet struct {
 	Row int    // of the profile in the view
 	ID  uint32 // of the profile
@@ -17,16 +16,24 @@ type Fleet struct {
 	Unseen      uint32 // of Requested: not registered either, so there is no sign of life at all
 	Pending     uint32
 	Running     uint32 // and those in a phase that this version does not know
-	Leaving     uint32 // terminating, decommissioning or condemned
-	Unstarted   []int  // rows of executors that are requested or pending, and not registered
-	IdleRunning []int  // rows of running, registered executors without a task and without output that they hold
+	Draining    uint32 // finish what they have and then leave
+	Terminating uint32 // the cluster ends them, unasked
+	Condemned   uint32 // the daemon has ordered their end
+
+	drainingUnstarted uint32 // of Draining: requested or pending
+
+	Unstarted   []int // rows of executors that are requested or pending, and not registered
+	IdleRunning []int // rows of running, registered executors without a task and without output that they hold
 }
 
 // Live returns how many executors count for the target.
 func (f *Fleet) Live() uint32 { return f.Requested + f.Pending + f.Running }
 
+// Leaving returns how many executors are still there and will not stay.
+func (f *Fleet) Leaving() uint32 { return f.Draining + f.Terminating + f.Condemned }
+
 // NotRunning returns how many executors count for the bounds on pending ones.
-func (f *Fleet) NotRunning() uint32 { return f.Requested + f.Pending }
+func (f *Fleet) NotRunning() uint32 { return f.Requested + f.Pending + f.drainingUnstarted }
 
 // Fleets returns the profiles of a view, sorted by id, with their executors counted. Executors of a profile
 // that is not in the view are left out. Rows are in the order of the executors' ids. It writes into buffer,
@@ -69,27 +76,39 @@ func emptyFleets(v *View, buffer []Fleet) []Fleet {
 func (f *Fleet) count(row int, phase hostabi.Phase, flags hostabi.Flags, busy uint32) {
 	registered := flags.Has(hostabi.FlagRegistered)
 	switch {
-	case phase > hostabi.PhaseTerminating && phase <= hostabi.PhaseLost:
-		return
-	case phase == hostabi.PhaseTerminating || flags&(hostabi.FlagDecommissioning|hostabi.FlagCondemned) != 0:
-		f.Leaving++
-		return
-	case phase == hostabi.PhaseRequested:
-		f.Requested++
-		if !registered {
-			f.Unseen++
+	case phase.Terminal() && phase <= hostabi.PhaseLost:
+	case flags.Has(hostabi.FlagCondemned):
+		f.Condemned++
+	case phase == hostabi.PhaseTerminating:
+		f.Terminating++
+	case flags.Has(hostabi.FlagDecommissioning):
+		f.Draining++
+		if phase == hostabi.PhaseRequested || phase == hostabi.PhasePending {
+			f.drainingUnstarted++
 		}
-	case phase == hostabi.PhasePending:
-		f.Pending++
+	case phase == hostabi.PhaseRequested || phase == hostabi.PhasePending:
+		f.countUnstarted(row, phase, registered)
 	default:
 		f.Running++
 		if phase == hostabi.PhaseRunning && registered && busy == 0 && !flags.Has(hostabi.FlagHoldsOutput) {
 			f.IdleRunning = append(f.IdleRunning, row)
 		}
+	}
+}
+
+// countUnstarted adds one that does not run yet.
+func (f *Fleet) countUnstarted(row int, phase hostabi.Phase, registered bool) {
+	if phase == hostabi.PhasePending {
+		f.Pending++
+	} else {
+		f.Requested++
+	}
+	if registered {
 		return
 	}
-	if !registered {
-		f.Unstarted = append(f.Unstarted, row)
+	f.Unstarted = append(f.Unstarted, row)
+	if phase == hostabi.PhaseRequested {
+		f.Unseen++
 	}
 }
 

@@ -83,16 +83,18 @@ func (p *Policy) Release(v *sdk.View, r *sdk.Result) error {
 	p.fleets = sdk.Fleets(v, p.fleets)
 	for i := range p.fleets {
 		f := &p.fleets[i]
-		surplus := sdk.Minus(f.Live(), needed(v, f))
-		surplus -= cancel(v, r, f, surplus)
-		p.drain(v, r, f, surplus)
+		need := needed(v, f)
+		surplus := sdk.Minus(f.Live(), need)
+		reason := "backlog needs " + decimal(need) // one text for all, however many go
+		surplus -= cancel(v, r, f, surplus, reason+", not started")
+		p.drain(v, r, f, surplus, reason+", idle for "+strconv.FormatInt(p.idleMS, 10)+" ms")
 	}
 	return nil
 }
 
 // cancel withdraws up to surplus requests that are old enough and returns how many: the youngest of them first,
 // as the older ones are nearer to their start.
-func cancel(v *sdk.View, r *sdk.Result, f *sdk.Fleet, surplus uint32) uint32 {
+func cancel(v *sdk.View, r *sdk.Result, f *sdk.Fleet, surplus uint32, reason string) uint32 {
 	if surplus == 0 {
 		return 0
 	}
@@ -106,7 +108,7 @@ func cancel(v *sdk.View, r *sdk.Result, f *sdk.Fleet, surplus uint32) uint32 {
 		case ages[row] <= timeout:
 			oldest = max(oldest, ages[row])
 		case cancelled < surplus:
-			r.Cancel(ids[row], "backlog needs "+decimal(needed(v, f))+", not started")
+			r.Cancel(ids[row], reason)
 			cancelled++
 		}
 	}
@@ -118,7 +120,7 @@ func cancel(v *sdk.View, r *sdk.Result, f *sdk.Fleet, surplus uint32) uint32 {
 
 // drain lets up to surplus executors go that have been idle for long enough, the longest idle first, and asks to be
 // called when the next one has been.
-func (p *Policy) drain(v *sdk.View, r *sdk.Result, f *sdk.Fleet, surplus uint32) {
+func (p *Policy) drain(v *sdk.View, r *sdk.Result, f *sdk.Fleet, surplus uint32, reason string) {
 	since, ids, now := v.Executors.IdleSinceMS(), v.Executors.ID(), v.Decision.ElapsedMS()
 	slices.SortStableFunc(f.IdleRunning, func(a, b int) int { return cmp.Compare(since[a], since[b]) })
 	for _, row := range f.IdleRunning {
@@ -132,7 +134,7 @@ func (p *Policy) drain(v *sdk.View, r *sdk.Result, f *sdk.Fleet, surplus uint32)
 			r.CallWithin(wait)
 			return // the others have been idle for less
 		}
-		r.Drain(ids[row], "backlog needs "+decimal(needed(v, f))+", idle for "+strconv.FormatInt(now-since[row], 10)+" ms")
+		r.Drain(ids[row], reason)
 		surplus--
 	}
 }

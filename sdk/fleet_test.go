@@ -1,0 +1,109 @@
+package sdk_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/retinue-sched/retinue/hostabi"
+	"github.com/retinue-sched/retinue/sdk"
+	"github.com/retinue-sched/retinue/sdk/policytest"
+)
+
+// Fleets count what a look at each executor on its own counts, in whatever order the rows are, and do not remember
+// the view before.
+func TestFleetsCountEachExecutor(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var buffer []sdk.Fleet
+		for range 2 {
+			v := policytest.Shuffled(policytest.Random(rapid.Uint64().Draw(t, "seed")), rapid.Uint64().Draw(t, "order"))
+			policytest.Ask(t, policytest.New(t, asked(func(shown *sdk.View, _ *sdk.Result) error {
+				buffer = sdk.Fleets(shown, buffer)
+				for _, f := range buffer {
+					if diff := cmp.Diff(counted(v, f.ID), summary(v, f)); diff != "" {
+						t.Fatalf("profile %d: -want +got:\n%s", f.ID, diff)
+					}
+				}
+				if len(buffer) != len(v.Profiles) {
+					t.Fatalf("there are %d fleets of %d profiles", len(buffer), len(v.Profiles))
+				}
+				return nil
+			}), ""), hostabi.HookAllocate, v)
+		}
+	})
+}
+
+// sums is what is compared of a fleet.
+type sums struct {
+	Live, Unseen, NotRunning, Leaving int
+	Unstarted, Idle                   []uint64
+}
+
+func summary(v hostabi.View, f sdk.Fleet) sums {
+	s := sums{Live: int(f.Live()), Unseen: int(f.Unseen), NotRunning: int(f.NotRunning()), Leaving: int(f.Leaving())}
+	for _, row := range f.Unstarted {
+		s.Unstarted = append(s.Unstarted, v.Executors[row].ID)
+	}
+	for _, row := range f.IdleRunning {
+		s.Idle = append(s.Idle, v.Executors[row].ID)
+	}
+	return s
+}
+
+// counted is the slow and obvious count of one profile: ids from the lowest up, each question asked of each.
+func counted(v hostabi.View, profile uint32) (s sums) {
+	for id := range uint64(400) {
+		for _, e := range v.Executors {
+			if e.ID != id || e.Profile != profile || e.Phase.Terminal() {
+				continue
+			}
+			registered, starting := e.Flags.Has(hostabi.FlagRegistered), e.Phase == hostabi.PhaseRequested || e.Phase == hostabi.PhasePending
+			leaving := e.Phase == hostabi.PhaseTerminating || e.Flags.Has(hostabi.FlagCondemned) || e.Flags.Has(hostabi.FlagDecommissioning)
+			if leaving {
+				s.Leaving++
+			} else {
+				s.Live++
+			}
+			if starting && !e.Flags.Has(hostabi.FlagCondemned) {
+				s.NotRunning++
+			}
+			if !leaving && starting && !registered {
+				s.Unstarted = append(s.Unstarted, id)
+				if e.Phase == hostabi.PhaseRequested {
+					s.Unseen++
+				}
+			}
+			if !leaving && e.Phase == hostabi.PhaseRunning && registered && e.BusySlots == 0 && !e.Flags.Has(hostabi.FlagHoldsOutput) {
+				s.Idle = append(s.Idle, id)
+			}
+		}
+	}
+	return s
+}
+
+// Split gives away all there is or all that is wished for, nobody more than a wish, and nobody who wants more gets
+// over one less than another.
+func TestSplitIsFair(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		total := rapid.Uint32Range(0, 60).Draw(t, "total")
+		wishes := rapid.SliceOfN(rapid.Uint32Range(0, 30), 0, 8).Draw(t, "wishes")
+		given := append([]uint32(nil), wishes...)
+		sdk.Split(total, given)
+		sum, wished := uint32(0), uint32(0)
+		for i := range given {
+			sum, wished = sum+given[i], wished+wishes[i]
+			if given[i] > wishes[i] {
+				t.Fatalf("gave %v of %v", given, wishes)
+			}
+			for j := range given {
+				if given[i] < wishes[i] && given[j] > given[i]+1 {
+					t.Fatalf("gave %v of %v", given, wishes)
+				}
+			}
+		}
+		if sum != min(total, wished) {
+			t.Fatalf("gave %v of %v, together %d of %d", given, wishes, sum, total)
+		}
+	})
+}
