@@ -11,7 +11,7 @@ func check(b []byte) (Block, error) {
 	end, first := headerSize+entrySize*(blk.tables+columns), 0
 	for i := range blk.tables {
 		t := blk.tableAt(i)
-		if err := checkTable(blk, t, i, first); err != nil {
+		if err = checkTable(blk, t, i, first); err != nil {
 			return Block{}, err
 		}
 		if end, err = checkColumns(t, end); err != nil {

@@ -4,9 +4,9 @@ package hostabi
 
 // What Grease adds. Version 1 will never give these numbers a meaning.
 const (
-	greaseTable  TableID  = 0x7f00
-	greaseColumn ColumnID = 0x7f00
-	greaseType   Type     = 0x7f
+	greaseTable  = 0x7f00
+	greaseColumn = 0x7f00
+	greaseType   = 0x7f
 )
 
 // Grease returns a copy of a checked block with things that no reader knows: a table, in every table but strings a

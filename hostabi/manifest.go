@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 )
 
 // Manifest is what a module says of itself. It stands as JSON in the custom section ManifestSection and is read
@@ -72,7 +73,7 @@ func (m Manifest) Validate() error {
 		errs = append(errs, errors.New("hooks: there is none, name allocate, release or both"))
 	}
 	for i, h := range m.Hooks {
-		if _, ok := hookNamed(h); !ok {
+		if !knownHook(h) {
 			errs = append(errs, fmt.Errorf("hooks: entry %d: %q is neither allocate nor release", i, h))
 		}
 	}
@@ -89,12 +90,7 @@ func (m Manifest) Validate() error {
 
 // Has reports whether the module answers hook h.
 func (m Manifest) Has(h Hook) bool {
-	for _, s := range m.Hooks {
-		if s == h.String() {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(m.Hooks, h.String())
 }
 
 // Projection returns the columns that hook h reads. The error names a table or column that this version
@@ -103,7 +99,7 @@ func (m Manifest) Projection(h Hook) (Projection, error) { return m.projection(h
 
 func (m Manifest) projection(hook string) (Projection, error) {
 	var p Projection
-	if _, ok := hookNamed(hook); !ok {
+	if !knownHook(hook) {
 		return p, fmt.Errorf("columns: %q is neither allocate nor release", hook)
 	}
 	for _, table := range sortedKeys(m.Columns[hook]) {
@@ -123,15 +119,8 @@ func (m Manifest) projection(hook string) (Projection, error) {
 	return p, nil
 }
 
-// hookNamed returns the hook with the given name.
-func hookNamed(s string) (Hook, bool) {
-	for _, h := range []Hook{HookAllocate, HookRelease} {
-		if s == h.String() {
-			return h, true
-		}
-	}
-	return 0, false
-}
+// knownHook reports whether a hook has the name.
+func knownHook(s string) bool { return s == HookAllocate.String() || s == HookRelease.String() }
 
 // viewTable returns the table of a view with the given name, or nil.
 func viewTable(s string) *schema {

@@ -50,8 +50,7 @@ func checkField(t *testing.T, row reflect.Type, c column) {
 		U8: {reflect.Uint8}, U32: {reflect.Uint32}, I32: {reflect.Int32}, U64: {reflect.Uint64}, I64: {reflect.Int64},
 		Dict: {reflect.String}, Bytes: {reflect.String, reflect.Slice},
 	}
-	for i := range row.NumField() {
-		f := row.Field(i)
+	for f := range row.Fields() {
 		if f.Offset != c.offset {
 			continue
 		}

@@ -72,7 +72,7 @@ func compareColumns(t *testing.T, table, rows reflect.Value) {
 		for r := range rows.Len() {
 			want := rows.Index(r).Field(i).Interface()
 			var got any
-			if texts, ok := values.Interface().(sdk.Texts); ok {
+			if texts, ok := reflect.TypeAssert[sdk.Texts](values); ok {
 				got = texts.At(r)
 			} else {
 				got = values.Index(r).Interface()
@@ -117,7 +117,7 @@ func TestFaultsBecomeErrors(t *testing.T) {
 			if _, err := policy.Call(c.hook, v.Encode(nil, projection)); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("the error is %v, want one with %q", err, c.want)
 			}
-			act = func(_ *sdk.View, r *sdk.Result) error { r.Create(1, 2, "fine"); return nil }
+			act = answerFine
 			if d := policytest.Ask(t, policy, hostabi.HookAllocate, v); len(d.Creates) != 1 || len(d.Releases) != 0 {
 				t.Errorf("the next answer is %+v", d)
 			}
@@ -126,6 +126,14 @@ func TestFaultsBecomeErrors(t *testing.T) {
 	if _, err := policy.Call(hostabi.HookAllocate, []byte("rubbish")); err == nil {
 		t.Error("rubbish was taken as a view")
 	}
+}
+
+func answerFine(v *sdk.View, r *sdk.Result) error {
+	if v.Executors.Len() == 0 {
+		return errors.New("there are no executors")
+	}
+	r.Create(1, 2, "fine")
+	return nil
 }
 
 // Native refuses a policy without a hook and settings that the policy refuses, and says which hooks there are.

@@ -63,7 +63,7 @@ func (r *Result) reset() {
 }
 
 // cut returns at most limit bytes of text, and no part of a character.
-func cut(text string, limit int) string {
+func cut(text string, limit int) string { //nolint:unparam // in a module, errors are cut at another limit
 	if len(text) <= limit {
 		return text
 	}

@@ -108,7 +108,8 @@ func TestEachBoundCounts(t *testing.T) {
 		{"pending of the profile, registered ones too, running ones not", "", func(v *hostabi.View) {
 			v.Profiles[0].MaxPending = 4
 			v.Executors = []hostabi.ExecutorRow{
-				{ID: 1, Phase: hostabi.PhasePending}, {ID: 2, Phase: hostabi.PhaseRequested, Flags: hostabi.FlagRegistered},
+				{ID: 1, Phase: hostabi.PhasePending},
+				{ID: 2, Phase: hostabi.PhaseRequested, Flags: hostabi.FlagRegistered},
 				{ID: 3, Phase: hostabi.PhaseRunning},
 			}
 		}, "2 of 0; "},
@@ -169,8 +170,11 @@ func TestReleases(t *testing.T) {
 		{"nothing beyond the target", 2, 1, []hostabi.ExecutorRow{pending(1, 20_000), idle(2, 0)}, ""},
 		{"exactly as old as the timeout is too young", 0, 0, []hostabi.ExecutorRow{pending(1, 10_000)}, "call in 1"},
 		{"a young one is due when it is older than the timeout", 0, 0, []hostabi.ExecutorRow{pending(1, 4000), pending(2, 7000)}, "call in 3001"},
-		{"never seen before pending, oldest first", 2, 0, []hostabi.ExecutorRow{pending(1, 30_000), requested(2, 20_000), pending(3, 15_000), requested(4, 11_000), pending(5, 12_000)},
-			"cancel 1 cancel 2 cancel 4 "},
+		{
+			"never seen before pending, oldest first", 2, 0,
+			[]hostabi.ExecutorRow{pending(1, 30_000), requested(2, 20_000), pending(3, 15_000), requested(4, 11_000), pending(5, 12_000)},
+			"cancel 1 cancel 2 cancel 4 ",
+		},
 		{"enough was cancelled, so nothing else is due", 1, 0, []hostabi.ExecutorRow{requested(1, 20_000), requested(2, 1000)}, "cancel 1 "},
 		{"running ones stay without a time for idle ones", 0, 0, []hostabi.ExecutorRow{idle(1, 0), idle(2, 0)}, ""},
 		{"the longest idle first, down to the target", 1, 30_000, []hostabi.ExecutorRow{idle(1, 50_000), idle(2, 20_000), idle(3, 40_000)}, "drain 2 drain 3 "},
