@@ -68,6 +68,9 @@ func (a *Admin) Close() error {
 	return nil
 }
 
+// ServeHTTP answers one request.
+func (a *Admin) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.handler.ServeHTTP(w, r) }
+
 // Run serves until ctx is done and returns context.Cause(ctx).
 func (a *Admin) Run(ctx context.Context) error {
 	if a.listener == nil {
@@ -75,7 +78,7 @@ func (a *Admin) Run(ctx context.Context) error {
 		return context.Cause(ctx)
 	}
 	server := &http.Server{
-		Handler: a.handler, ReadTimeout: peerTimeout, WriteTimeout: peerTimeout, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
+		Handler: a, ReadTimeout: peerTimeout, WriteTimeout: peerTimeout, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
 		BaseContext: func(net.Listener) context.Context { return ctx },
 	}
 	// A scrape that is under way when the daemon ends is worth nothing: it is cut off.

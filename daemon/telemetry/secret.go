@@ -9,7 +9,8 @@ import (
 // redacted is what is shown of a secret.
 const redacted = "[redacted]"
 
-// Secret is a text that must not be shown: printed, logged or marshalled, in whatever way, it reads [redacted].
+// Secret is a text that must not be shown: printed, logged or marshalled, in whatever way, it reads [redacted]. The one gap: as the key
+// of a map encoding/json takes it for a plain text.
 type Secret string
 
 // Reveal returns the text, for the one place that needs it.

@@ -88,24 +88,38 @@ const flushTimeout = 5 * time.Second
 
 // Run sends traces until ctx is done, then sends what is left and returns context.Cause(ctx).
 func (t *Telemetry) Run(ctx context.Context) error {
-	if t.traces != nil {
-		exporter, err := t.newExporter(ctx)
-		if err != nil {
-			return fmt.Errorf("preparing traces for %s: %w", t.cfg.TraceEndpoint, err)
-		}
-		t.traces.RegisterSpanProcessor(sdktrace.NewBatchSpanProcessor(exporter))
+	if err := t.connect(ctx); err != nil {
+		return err
 	}
 	<-ctx.Done()
-	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTimeout)
+	return errors.Join(context.Cause(ctx), t.finish(context.WithoutCancel(ctx)))
+}
+
+// connect begins to send traces.
+func (t *Telemetry) connect(ctx context.Context) error {
+	if t.traces == nil {
+		return nil
+	}
+	exporter, err := t.newExporter(ctx)
+	if err != nil {
+		return fmt.Errorf("preparing traces for %s: %w", t.cfg.TraceEndpoint, err)
+	}
+	t.traces.RegisterSpanProcessor(sdktrace.NewBatchSpanProcessor(exporter))
+	return nil
+}
+
+// finish sends what is left.
+func (t *Telemetry) finish(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, flushTimeout)
 	defer cancel()
-	err := t.metrics.Shutdown(last)
+	err := t.metrics.Shutdown(ctx)
 	if t.traces != nil {
-		err = errors.Join(err, t.traces.Shutdown(last))
+		err = errors.Join(err, t.traces.Shutdown(ctx))
 	}
 	if err != nil {
-		return errors.Join(context.Cause(ctx), fmt.Errorf("ending telemetry: %w", err))
+		return fmt.Errorf("ending telemetry: %w", err)
 	}
-	return context.Cause(ctx)
+	return nil
 }
 
 // build is what was built.
