@@ -66,7 +66,7 @@ func launch(executable string, fence *os.File) (*os.File, *Process, io.Reader, e
 	cmd.Env = []string{"GOMAXPROCS=2", "GOTRACEBACK=single"}
 	cmd.Dir = "/"
 	cmd.Stdin = read
-	cmd.Stderr = os.Stderr                              // only a crash of the guard writes there
+	cmd.Stderr = os.Stderr                               // only a crash of the guard writes there
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // a terminal's interrupt is for the host to act on
 	if fence != nil {
 		cmd.ExtraFiles = []*os.File{fence}

@@ -69,4 +69,3 @@ func pathOf(env []string) string {
 	}
 	return ""
 }
-

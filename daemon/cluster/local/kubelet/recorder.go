@@ -34,6 +34,10 @@ func newRecorder(st *store.Store, node string) *recorder { return &recorder{stor
 
 // record may be called by any goroutine: the store takes turns.
 func (r *recorder) record(pod *corev1.Pod, kind, reason, message string) {
+	component := "kubelet"
+	if reason == "Scheduled" || reason == "FailedScheduling" {
+		component = corev1.DefaultSchedulerName
+	}
 	r.store.Do(func(now time.Time, m *model.Server) {
 		r.expire(now, m)
 		r.serial++
@@ -47,8 +51,8 @@ func (r *recorder) record(pod *corev1.Pod, kind, reason, message string) {
 				Kind: "Pod", APIVersion: "v1", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion,
 			},
 			Reason: reason, Message: message, Type: kind, Count: 1, FirstTimestamp: at, LastTimestamp: at,
-			Source:              corev1.EventSource{Component: "kubelet", Host: r.node},
-			ReportingController: "kubelet", ReportingInstance: r.node,
+			Source:              corev1.EventSource{Component: component, Host: r.node},
+			ReportingController: component, ReportingInstance: r.node,
 		}
 		ref := model.Ref{Resource: "events", Namespace: event.Namespace, Name: event.Name}
 		if _, err := m.Create(now, ref, event, metav1.CreateOptions{}); err != nil {
@@ -60,10 +64,7 @@ func (r *recorder) record(pod *corev1.Pod, kind, reason, message string) {
 
 func (r *recorder) expire(now time.Time, m *model.Server) {
 	for len(r.kept) > 0 && (len(r.kept) >= mostEvents || now.Sub(r.kept[0].at) > eventLife) {
-		if _, _, err := m.Delete(now, r.kept[0].ref, metav1.DeleteOptions{}); err != nil {
-			// somebody else has deleted it: so much the better
-			_ = err
-		}
+		m.Delete(now, r.kept[0].ref, metav1.DeleteOptions{}) //nolint:errcheck // somebody else has deleted it: so much the better
 		r.kept = r.kept[1:]
 	}
 }

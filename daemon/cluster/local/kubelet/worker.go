@@ -273,4 +273,6 @@ func (w *worker) units(yield func(*unit) bool) {
 	}
 }
 
-func (w *worker) name() string { return fmt.Sprintf("%s_%s(%s)", w.pod.Name, w.pod.Namespace, w.pod.UID) }
+func (w *worker) name() string {
+	return fmt.Sprintf("%s_%s(%s)", w.pod.Name, w.pod.Namespace, w.pod.UID)
+}

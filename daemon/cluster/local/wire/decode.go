@@ -17,20 +17,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/runtime/serializer"
 
 	"github.com/retinue-sched/retinue/daemon/cluster/model"
 )
 
 // mostBody is the largest request that is read, as real servers have it.
 const mostBody = 3 << 20
-
-// codecs read objects in any encoding that a client sends, with and without minding unknown fields.
-type codecs struct{ strict, lenient runtime.NegotiatedSerializer }
-
-func newCodecs(strict, lenient serializer.CodecFactory) codecs {
-	return codecs{strict: strict.WithoutConversion(), lenient: lenient.WithoutConversion()}
-}
 
 func (c *call) body() ([]byte, error) {
 	body, err := io.ReadAll(io.LimitReader(c.r.Body, mostBody+1))
@@ -55,22 +47,19 @@ func (c *call) decodeAs(fresh model.Object) (model.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	codecs := c.decoder.lenient
-	if mode := c.query.Get("fieldValidation"); mode == metav1.FieldValidationStrict || mode == metav1.FieldValidationWarn {
-		codecs = c.decoder.strict
-	}
 	media, _, err := mime.ParseMediaType(c.r.Header.Get("Content-Type"))
 	if err != nil {
 		media = jsonType
 	}
-	info, ok := runtime.SerializerInfoForMediaType(codecs.SupportedMediaTypes(), media)
+	info, ok := runtime.SerializerInfoForMediaType(c.codecs.SupportedMediaTypes(), media)
 	if !ok {
 		return nil, apierrors.NewGenericServerResponse(http.StatusUnsupportedMediaType, c.r.Method,
 			schema.GroupResource{Resource: c.resource.Name}, "", "the body of the request was in an unknown format - "+
 				"accepted media types include: application/json, application/yaml, application/vnd.kubernetes.protobuf", 0, false)
 	}
 	reader := info.Serializer
-	if codecs == c.decoder.strict && info.StrictSerializer != nil {
+	mode := c.query.Get("fieldValidation")
+	if (mode == metav1.FieldValidationStrict || mode == metav1.FieldValidationWarn) && info.StrictSerializer != nil {
 		reader = info.StrictSerializer
 	}
 	kind := fresh.GetObjectKind().GroupVersionKind()
@@ -78,7 +67,7 @@ func (c *call) decodeAs(fresh model.Object) (model.Object, error) {
 		kind = corev1.SchemeGroupVersion.WithKind(kindOf(fresh, c.resource))
 	}
 	obj, got, err := reader.Decode(body, &kind, fresh)
-	if runtime.IsStrictDecodingError(err) && c.query.Get("fieldValidation") == metav1.FieldValidationWarn {
+	if runtime.IsStrictDecodingError(err) && mode == metav1.FieldValidationWarn {
 		c.warn(err)
 		err = nil
 	}
@@ -135,7 +124,7 @@ func (c *call) deleteOptions() (metav1.DeleteOptions, error) {
 		}
 		return opts, nil
 	}
-	info, ok := runtime.SerializerInfoForMediaType(c.decoder.lenient.SupportedMediaTypes(), media)
+	info, ok := runtime.SerializerInfoForMediaType(c.codecs.SupportedMediaTypes(), media)
 	if !ok {
 		return opts, apierrors.NewBadRequest("the delete options are in an unknown format: send JSON")
 	}

@@ -14,9 +14,11 @@ import (
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
+	"runtime/debug"
 	"strings"
 	"time"
 
@@ -56,7 +58,7 @@ type Server struct {
 	config  Config
 	store   *store.Store
 	token   [sha256.Size]byte
-	decoder codecs
+	codecs  runtime.NegotiatedSerializer // reads objects in any encoding that a client sends
 	catalog catalog
 }
 
@@ -70,7 +72,7 @@ func New(st *store.Store, config Config) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{config: config, store: st, token: sha256.Sum256([]byte(config.Token))}
-	s.decoder = newCodecs(serializer.NewCodecFactory(scheme, serializer.EnableStrict), serializer.NewCodecFactory(scheme))
+	s.codecs = serializer.NewCodecFactory(scheme).WithoutConversion()
 	st.Do(func(_ time.Time, m *model.Server) { s.catalog = newCatalog(m.Resources()) })
 	s.config.Token = ""
 	return s, nil
@@ -78,6 +80,7 @@ func New(st *store.Store, config Config) (*Server, error) {
 
 // ServeHTTP answers one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	defer s.recovered(w, r)
 	if !public(r.URL.Path) && !s.allowed(r) {
 		writeError(w, apierrors.NewUnauthorized("Unauthorized"))
 		return
@@ -88,6 +91,17 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s.serveAbout(w, r, path)
+}
+
+// recovered keeps a request that meets a fault of ours from ending the cluster, and all pods with it.
+func (s *Server) recovered(w http.ResponseWriter, r *http.Request) {
+	fault := recover()
+	if fault == nil {
+		return
+	}
+	s.config.Log.LogAttrs(r.Context(), slog.LevelError, "request met a fault", slog.String("method", r.Method),
+		slog.String("path", r.URL.Path), slog.Any("fault", fault), slog.String("stack", string(debug.Stack())))
+	writeError(w, apierrors.NewInternalError(fmt.Errorf("the server met a fault: its log tells more: %v", fault)))
 }
 
 // public reports whether anybody may ask: what probes and version checks ask, as with a real server.
