@@ -1,0 +1,142 @@
+package allocator
+
+import (
+	"time"
+
+	"github.com/retinue-sched/retinue/daemon/snapshot"
+	"github.com/retinue-sched/retinue/daemon/task"
+	"github.com/retinue-sched/retinue/hostabi"
+)
+
+// Scene is what a question or an answer is about: the fleet, and how each profile is.
+type Scene struct {
+	Fleet    Fleet
+	Shown    func() *snapshot.Snapshot // the fleet as policies are shown it
+	Profiles []Circumstance            // as Config.Profiles
+}
+
+// Circumstance is what the rest of the application knows of one profile.
+type Circumstance struct {
+	Demand   task.Demand
+	Blocked  string           // why nothing may be created now; empty: nothing is in the way
+	AtOnce   uint32           // most creations by one decision; 0: no bound
+	Backoff  snapshot.Instant // creations make no sense before; 0: there is no back-off
+	Failures Failures
+}
+
+// Failures is how many executors of a profile failed lately, by class.
+type Failures struct {
+	Application, Image, Quota, Admission, Unschedulable, Disruption, NodeLost, OOM, Protocol, Operator uint32
+}
+
+// Input is what a policy is asked about: values that do not change, so that the view can be encoded away from the state machine.
+type Input struct {
+	Hook     hostabi.Hook
+	Decision hostabi.DecisionRow
+	Profiles []hostabi.ProfileRow
+	Snapshot *snapshot.Snapshot
+	Now      snapshot.Instant
+	Origin   snapshot.Instant // when the application began: the zero of all times in the view
+}
+
+// View fills v with what a policy is shown. It allocates only when v must grow.
+func (in *Input) View(v *hostabi.View) {
+	v.Hook, v.Decision = in.Hook, in.Decision
+	v.Profiles = append(v.Profiles[:0], in.Profiles...)
+	v.Executors = v.Executors[:0]
+	for e := range in.Snapshot.All() {
+		v.Executors = append(v.Executors, in.executor(&e))
+	}
+}
+
+// executor is the row of one executor.
+func (in *Input) executor(e *snapshot.Executor) hostabi.ExecutorRow {
+	l := &e.Load
+	row := hostabi.ExecutorRow{
+		ID: uint64(e.ID), Profile: uint32(e.Profile), Phase: hostabi.Phase(e.Phase), PendingReason: hostabi.PendingReason(e.Wait),
+		PhaseSinceMS: whole(e.Since.Sub(in.Origin)), CreatedAgoMS: whole(in.Now.Sub(e.Asked)), Flags: flags(e),
+		BusySlots: l.Busy, Slots: l.Slots, Restarts: e.Restarts, IdleSinceMS: -1,
+		TasksDone: l.Done, TasksFailed: l.Failed, PeakMemoryBytes: l.Memory, DiskBytes: l.Disk, TotalTaskMS: whole(l.TaskTime),
+		Node: e.Node, Zone: e.Zone, CapacityType: e.Capacity,
+	}
+	if n := int64(l.Done) + int64(l.Failed); n > 0 {
+		row.MeanTaskMS = int64(l.TaskTime) / n // nanoseconds are millionths of a millisecond
+	}
+	if l.Registered && l.Busy == 0 {
+		row.IdleSinceMS = whole(l.IdleSince.Sub(in.Origin))
+	}
+	return row
+}
+
+func flags(e *snapshot.Executor) hostabi.Flags {
+	var f hostabi.Flags
+	for _, fact := range [...]struct {
+		holds bool
+		flag  hostabi.Flags
+	}{
+		{e.Load.Registered, hostabi.FlagRegistered},
+		{e.Load.Draining, hostabi.FlagDecommissioning},
+		{e.Condemned, hostabi.FlagCondemned},
+		{e.Load.HoldsOutput, hostabi.FlagHoldsOutput},
+	} {
+		if fact.holds {
+			f |= fact.flag
+		}
+	}
+	return f
+}
+
+// input is the question that is in flight.
+func (a *Allocator) input(now snapshot.Instant, s Scene) *Input {
+	in := &Input{
+		Hook: a.flight.hook, Now: now, Origin: a.origin, Snapshot: s.Shown(),
+		Decision: hostabi.DecisionRow{
+			ID: a.flight.number, ElapsedMS: whole(now.Sub(a.origin)), WallMS: a.cfg.Epoch + whole(time.Duration(now)),
+			Seed: mix(a.cfg.Seed, a.flight.number), Application: a.cfg.Application, Trigger: a.flight.trigger,
+			APIBudget: hostabi.None, MaxPending: a.cfg.MaxPending, StateVersion: a.stateVersion, State: a.state,
+		},
+		Profiles: make([]hostabi.ProfileRow, len(a.cfg.Profiles)),
+	}
+	for i := range a.cfg.Profiles {
+		in.Profiles[i] = a.row(now, &a.cfg.Profiles[i], s.Fleet, &s.Profiles[i])
+	}
+	return in
+}
+
+// row is what a policy is shown of one profile.
+func (a *Allocator) row(now snapshot.Instant, p *Profile, fleet Fleet, c *Circumstance) hostabi.ProfileRow {
+	counts, target, f := fleet.Counts(p.ID), fleet.Target(p.ID), &c.Failures
+	row := hostabi.ProfileRow{
+		ID: uint32(p.ID), Name: p.Name, Target: target, Floor: p.Min, Ceiling: p.ceiling(a.cfg.Mode, target), Max: p.most(),
+		Requested: counts.ByPhase[snapshot.Requested], Pending: counts.ByPhase[snapshot.Pending],
+		Running: counts.ByPhase[snapshot.Running], Terminating: counts.ByPhase[snapshot.Terminating],
+		Registered: counts.Registered, Busy: counts.Busy, Idle: counts.Registered - counts.Busy, Slots: p.Slots,
+		QueuedTasks: c.Demand.Queued, RunningTasks: c.Demand.Held, OldestQueuedMS: -1,
+		MaxPending: p.MaxPending, BatchSize: p.BatchSize, LifetimeLeft: hostabi.None, Mode: hostabi.Mode(a.cfg.Mode),
+		CreationTimeoutMS: whole(p.CreationTimeout), IdleTimeoutMS: whole(p.IdleTimeout), ReleaseIdleMS: whole(p.ReleaseIdle),
+		FailuresApplication: f.Application, FailuresImage: f.Image, FailuresQuota: f.Quota, FailuresAdmission: f.Admission,
+		FailuresUnschedulable: f.Unschedulable, FailuresDisruption: f.Disruption, FailuresNodeLost: f.NodeLost, FailuresOOM: f.OOM,
+		FailuresProtocol: f.Protocol, FailuresOperator: f.Operator,
+	}
+	if c.Demand.Queued > 0 {
+		row.OldestQueuedMS = whole(now.Sub(c.Demand.Oldest))
+	}
+	if left := a.lifetimeLeft(); a.cfg.MaxLifetime > 0 {
+		row.LifetimeLeft = uint32(min(left, hostabi.None-1)) //nolint:gosec // just bounded
+	}
+	if c.Backoff > now {
+		row.BackoffUntilMS = whole(c.Backoff.Sub(a.origin) + time.Millisecond - 1)
+	}
+	return row
+}
+
+// whole is a duration in whole milliseconds, rounded down.
+func whole(d time.Duration) int64 { return d.Milliseconds() }
+
+// mix is a number that looks random and follows from two others.
+func mix(seed, n uint64) uint64 {
+	z := seed + n*0x9e3779b97f4a7c15
+	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
+	z = (z ^ z>>27) * 0x94d049bb133111eb
+	return z ^ z>>31
+}

@@ -1,0 +1,184 @@
+package application
+
+import (
+	"fmt"
+
+	"github.com/retinue-sched/retinue/daemon/snapshot"
+)
+
+// Reasons of conditions.
+const (
+	reasonReady       = "ExecutorsRegistered"
+	reasonMissing     = "ExecutorsMissing"
+	reasonStopped     = "Stopped"
+	reasonSettled     = "Settled"
+	reasonStarting    = "ExecutorsStarting"
+	reasonEnding      = "ExecutorsEnding"
+	reasonWorking     = "TasksRunning"
+	reasonUnlimited   = "NothingInTheWay"
+	reasonUnlisted    = "WaitingForCluster"
+	reasonBackoff     = "BackingOff"
+	reasonUnscheduled = "Unschedulable"
+	reasonFault       = "PolicyFault"
+	reasonMaximum     = "AtMaximum"
+	reasonLifetime    = "LifetimeSpent"
+	reasonCapacity    = "WaitingForCapacity"
+)
+
+// judge brings the conditions up to date. Since is when a condition was first found to be as it is.
+func (a *Application) judge(now snapshot.Instant) {
+	judged := []Condition{a.ready(), a.progressing(), a.limited()}
+	for i := range judged {
+		judged[i].Since = now
+		if i < len(a.conditions) && a.conditions[i].True == judged[i].True && a.conditions[i].Reason == judged[i].Reason {
+			judged[i].Since = a.conditions[i].Since
+		}
+	}
+	a.conditions = judged
+}
+
+// wanted is how many executors a profile should have at least.
+func (a *Application) wanted(p *Profile) uint32 {
+	if a.alloc.Mode() == Scale {
+		return p.Min
+	}
+	n := max(a.store.Target(p.ID), p.Min)
+	if p.Max > 0 {
+		n = min(n, p.Max)
+	}
+	return n
+}
+
+func (a *Application) ready() Condition {
+	c := Condition{Type: Ready, True: true, Reason: reasonReady, Text: "as many executors are registered as wanted"}
+	if a.stopped {
+		return Condition{Type: Ready, Reason: reasonStopped, Text: "the application has stopped"}
+	}
+	for i := range a.cfg.Profiles {
+		p := &a.cfg.Profiles[i]
+		if got, want := a.store.Counts(p.ID).Registered, a.wanted(p); got < want {
+			text := fmt.Sprintf("profile %s: %d of %d executors are registered", p.Name, got, want)
+			return Condition{Type: Ready, Reason: reasonMissing, Text: text}
+		}
+	}
+	return c
+}
+
+func (a *Application) progressing() Condition {
+	total, tasks := a.store.Total(), a.book.Counts()
+	switch leaving := total.ByPhase[snapshot.Terminating] + total.Draining; {
+	case total.Starting() > 0:
+		return Condition{Type: Progressing, True: true, Reason: reasonStarting, Text: fmt.Sprintf("%d executors are starting", total.Starting())}
+	case leaving > 0:
+		return Condition{Type: Progressing, True: true, Reason: reasonEnding, Text: fmt.Sprintf("%d executors are ending", leaving)}
+	case tasks.Launched+tasks.Running > 0:
+		text := fmt.Sprintf("%d tasks are on executors, %d wait", tasks.Launched+tasks.Running, tasks.Queued)
+		return Condition{Type: Progressing, True: true, Reason: reasonWorking, Text: text}
+	}
+	return Condition{Type: Progressing, Reason: reasonSettled, Text: "nothing is under way"}
+}
+
+// limited says what keeps the fleet from what is wanted, the most pressing first.
+func (a *Application) limited() Condition {
+	if a.stopped {
+		return Condition{Type: Limited, Reason: reasonStopped, Text: "the application has stopped"}
+	}
+	for _, look := range []func() (reason, text string){a.unlisted, a.refused, a.backingOff, a.unscheduled, a.faulty, a.bounded, a.waiting} {
+		if reason, text := look(); reason != "" {
+			return Condition{Type: Limited, True: true, Reason: reason, Text: text}
+		}
+	}
+	return Condition{Type: Limited, Reason: reasonUnlimited, Text: "nothing keeps the fleet from what is wanted"}
+}
+
+func (a *Application) unlisted() (reason, text string) {
+	if a.listed {
+		return "", ""
+	}
+	return reasonUnlisted, "the cluster has not been listed yet"
+}
+
+// refused says why creations are refused. It holds until one is accepted.
+func (a *Application) refused() (reason, text string) {
+	for i, k := range a.kinds {
+		if k.refusal != 0 {
+			reason, text = refusalReason(k.refusal)
+			return reason, "profile " + a.cfg.Profiles[i].Name + ": " + text
+		}
+	}
+	return "", ""
+}
+
+func refusalReason(class RefusalClass) (reason, text string) {
+	switch class {
+	case RefusedInvalid:
+		return "TemplateInvalid", "its pods are not valid; correct the pod template"
+	case RefusedQuota:
+		return "QuotaExceeded", "a quota is used up"
+	case RefusedAdmission:
+		return "AdmissionDenied", "an admission rule turns its pods down"
+	case RefusedForbidden:
+		return "Forbidden", "the daemon may not create pods here"
+	case RefusedOther:
+	}
+	return "CreateRefused", "the API refuses its pods"
+}
+
+func (a *Application) backingOff() (reason, text string) {
+	for i, k := range a.kinds {
+		if _, backing := k.backoff.Until(); backing {
+			return reasonBackoff, fmt.Sprintf("profile %s: %s", a.cfg.Profiles[i].Name, k.backoff.Describe(a.now))
+		}
+	}
+	return "", ""
+}
+
+func (a *Application) unscheduled() (reason, text string) {
+	if a.store.Total().ByPhase[snapshot.Pending] == 0 {
+		return "", ""
+	}
+	n, example := 0, ""
+	for e := range a.store.All() {
+		if e.Phase == snapshot.Pending && e.Wait == snapshot.WaitUnschedulable {
+			n++
+			example = e.WaitText
+		}
+	}
+	if n == 0 {
+		return "", ""
+	}
+	return reasonUnscheduled, fmt.Sprintf("%d executors find no node: %s", n, example)
+}
+
+func (a *Application) faulty() (reason, text string) {
+	if !a.policy.faulty {
+		return "", ""
+	}
+	return reasonFault, "the built-in policy decides: " + a.policy.lastFault
+}
+
+// bounded says which bound of the configuration keeps the fleet from growing although tasks wait or executors are wanted.
+func (a *Application) bounded() (reason, text string) {
+	for i := range a.cfg.Profiles {
+		p := &a.cfg.Profiles[i]
+		live, queued := a.store.Counts(p.ID).Live(), a.book.Demand(p.ID).Queued
+		if p.Max > 0 && live >= p.Max && queued > 0 {
+			return reasonMaximum, fmt.Sprintf("profile %s: all %d executors that it may have are there, and %d tasks wait", p.Name, p.Max, queued)
+		}
+		if most := a.cfg.MaxLifetime; most > 0 && live < a.wanted(p) && a.alloc.Created() >= most {
+			return reasonLifetime, fmt.Sprintf("all %d executors that the application may ever create were created", most)
+		}
+	}
+	return "", ""
+}
+
+// waiting says that tasks wait although nothing else is wrong.
+func (a *Application) waiting() (reason, text string) {
+	for i := range a.cfg.Profiles {
+		p := &a.cfg.Profiles[i]
+		if queued, got := a.book.Demand(p.ID).Queued, a.store.Counts(p.ID); queued > 0 && got.Registered < a.wanted(p) {
+			return reasonCapacity, fmt.Sprintf("profile %s: %d tasks wait for executors that have not registered yet", p.Name, queued)
+		}
+	}
+	return "", ""
+}
