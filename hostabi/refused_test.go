@@ -67,6 +67,7 @@ func refusals() []struct {
 		{"length", "table create, column count: it has 12 bytes, its 2 rows take 8", set(entryAt(1)+12, 4, 12)},
 		{"bytes-length", "the offsets of its 1 rows take 8", set(entryAt(11)+12, 4, 7)},
 		{"bytes-offsets", "table result, column note: row 1: its offset 99 is outside 0 to 9", set(valueAt(12)+4, 4, 99)},
+		{"bytes-offsets-back", "table strings, column text: row 3: its offset 1 is outside 2 to 35", set(valueAt(13)+4*3, 4, 1)},
 		{"text-index", "table create, column zone, row 1: its text is not among the 6 of table strings", set(valueAt(2)+4, 4, 6)},
 		{"strings-null", "table strings: it must have one column: text, of type bytes, without null", set(entryAt(13)+3, 1, 1)},
 		{"null-overlap", "table result, column note: it starts at 416, inside what ends at 417", set(entryAt(11)+3, 1, 1)},
