@@ -180,6 +180,22 @@ func TestReleasesMakeRoom(t *testing.T) {
 	}
 }
 
+// A killed executor makes room like a cancelled one, and one that was on its way out anyway costs nothing of the floor.
+func TestKillingTheDraining(t *testing.T) {
+	l := limits(func(l *guard.Limits, p *guard.ProfileLimits) { l.Grants.Kill, p.Ceiling, p.Floor = true, 6, 4 })
+	plan, violations := guard.Check(l, fleet(), hostabi.Decision{
+		Creates:  []hostabi.Create{{Profile: 0, Count: 5}},
+		Releases: []hostabi.Release{{Executor: 5, Mode: hostabi.Kill}, {Executor: 4, Mode: hostabi.Drain}},
+	})
+	if diff := cmp.Diff([]guard.Create{{Profile: 0, Count: 1}}, plan.Creates()); diff != "" {
+		t.Errorf("creates (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]guard.Release{{Executor: 4, Mode: guard.Drain}, {Executor: 5, Mode: guard.Kill}}, plan.Releases()); diff != "" {
+		t.Errorf("releases (-want +got):\n%s", diff)
+	}
+	checkRules(t, violations, guard.OverCeiling)
+}
+
 // Each executor goes once, in ascending order; creations come by profile, then in the policy's order; a shared bound goes to who asked first.
 func TestOrder(t *testing.T) {
 	l := limits(func(l *guard.Limits, _ *guard.ProfileLimits) { l.LifetimeLeft = 4 })

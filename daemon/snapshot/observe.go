@@ -81,7 +81,7 @@ func (s *Store) miss(now Instant, v Version, present map[ID]bool) []Change {
 	changes := make([]Change, 0, len(absent))
 	for _, e := range absent {
 		next := e
-		next.Gone, next.Version = true, v
+		next.Gone = true
 		if e.Live() {
 			next.enter(now, Deleted)
 		}

@@ -89,6 +89,38 @@ func TestObservedPhases(t *testing.T) {
 	}
 }
 
+// Events change their own executor and add to the others; a list says who is no more there. A snapshot stays what it was.
+func TestSnapshotsFollow(t *testing.T) {
+	seen := func(id ID, v Version, p Phase) Observation { return Observation{ID: id, Version: v, Phase: p} }
+	show := func(s *Snapshot) map[ID]Phase {
+		phases := make(map[ID]Phase)
+		for e := range s.All() {
+			phases[e.ID] = e.Phase
+		}
+		return phases
+	}
+	s := NewStore()
+	empty := s.Snapshot()
+	s.Replace(t0, 5, []Observation{seen(1, 1, Pending), seen(2, 2, Running)})
+	first := s.Snapshot()
+	s.Observe(t1, seen(2, 6, Succeeded))
+	second := s.Snapshot()
+	s.Observe(t1, seen(3, 7, Pending))
+	third := s.Snapshot()
+	s.Replace(t2, 9, []Observation{seen(3, 7, Pending), seen(4, 8, Pending)})
+	want := []map[ID]Phase{
+		{}, {1: Pending, 2: Running}, {1: Pending, 2: Succeeded}, {1: Pending, 2: Succeeded, 3: Pending},
+		{1: Deleted, 2: Succeeded, 3: Pending, 4: Pending},
+	}
+	got := []map[ID]Phase{show(empty), show(first), show(second), show(third), show(s.Snapshot())}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("phases (-want +got):\n%s", diff)
+	}
+	if third.Newest() != 7 || s.Newest() != 9 {
+		t.Errorf("newest %d, then %d; want 7, then 9", third.Newest(), s.Newest())
+	}
+}
+
 // Since is when a phase was entered, and not when it was last confirmed.
 func TestSinceIsTheEntry(t *testing.T) {
 	s := created()
@@ -208,6 +240,27 @@ func TestForgottenStaysForgotten(t *testing.T) {
 				t.Error("a newer pod was not adopted")
 			}
 		})
+	}
+}
+
+// Who is unknown and was last seen before the newest list had ended by then.
+func TestListSettlesWhoIsUnknown(t *testing.T) {
+	s := NewStore()
+	s.Replace(t0, 50, nil)
+	if c, ok := s.Observe(t1, pod(50, Running)); ok {
+		t.Errorf("adopted: %+v", c)
+	}
+	if c, ok := s.Observe(t1, pod(51, Running)); !ok || !c.Adopted {
+		t.Error("one that is newer was not adopted")
+	}
+}
+
+// What is gone stays gone.
+func TestGoneIsForGood(t *testing.T) {
+	s := created()
+	s.Observe(t1, pod(12, Deleted))
+	if c, ok := s.Observe(t2, pod(13, Failed)); ok || !executor(t, s, 1).Gone {
+		t.Errorf("it is back: %+v", c)
 	}
 }
 

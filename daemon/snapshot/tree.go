@@ -36,11 +36,22 @@ func place(id ID, height uint) uint { return uint(id>>(pageBits*height)) & pageM
 // covers reports whether id has a place in a tree of a height.
 func covers(id ID, height uint) bool { return id>>(pageBits*(height+1)) == 0 }
 
-func newPage(epoch uint64, height uint) *page {
-	if height == 0 {
-		return &page{epoch: epoch, cells: new([pageSize]*cell)}
+// newPage returns an empty page. It is one allocation, as most of what a write costs is copying pages.
+func newPage(epoch uint64, lowest bool) *page {
+	if lowest {
+		p := &struct {
+			page
+			cells [pageSize]*cell
+		}{page: page{epoch: epoch}}
+		p.page.cells = &p.cells
+		return &p.page
 	}
-	return &page{epoch: epoch, kids: new([pageSize]*page)}
+	p := &struct {
+		page
+		kids [pageSize]*page
+	}{page: page{epoch: epoch}}
+	p.page.kids = &p.kids
+	return &p.page
 }
 
 // own is p, or a copy of it if p belongs to another epoch.
@@ -48,13 +59,12 @@ func (p *page) own(epoch uint64) *page {
 	if p.epoch == epoch {
 		return p
 	}
-	q := &page{epoch: epoch, used: p.used}
+	q := newPage(epoch, p.cells != nil)
+	q.used = p.used
 	if p.kids != nil {
-		kids := *p.kids
-		q.kids = &kids
+		*q.kids = *p.kids
 	} else {
-		cells := *p.cells
-		q.cells = &cells
+		*q.cells = *p.cells
 	}
 	return q
 }
@@ -85,7 +95,7 @@ func (t *tree) edit(epoch uint64, id ID) *Executor {
 	for h := t.height; h > 0; h-- {
 		i := place(id, h)
 		if p.kids[i] == nil {
-			p.kids[i] = newPage(epoch, h-1)
+			p.kids[i] = newPage(epoch, h == 1)
 			p.used |= 1 << i
 		}
 		p.kids[i] = p.kids[i].own(epoch)
@@ -109,11 +119,11 @@ func (t *tree) grow(epoch uint64, id ID) {
 		for !covers(id, t.height) {
 			t.height++
 		}
-		t.root = newPage(epoch, t.height)
+		t.root = newPage(epoch, t.height == 0)
 	}
 	for !covers(id, t.height) {
 		t.height++
-		root := newPage(epoch, t.height)
+		root := newPage(epoch, false)
 		root.kids[0], root.used = t.root, 1
 		t.root = root
 	}
