@@ -67,6 +67,9 @@ func drawView(t *rapid.T) hostabi.View {
 	return v
 }
 
+// sharedName is what nodes are named by the beginning of, so that some names share their first byte in memory.
+var sharedName = strings.Repeat("node-", 8)
+
 // executor returns a row whose every field depends on id and salt.
 func executor(id, salt uint64) hostabi.ExecutorRow {
 	n := (id + 1) * (salt | 1)
@@ -76,6 +79,6 @@ func executor(id, salt uint64) hostabi.ExecutorRow {
 		Slots: uint32(n * 7), Restarts: uint32(n * 9), IdleSinceMS: -int64(n), TasksDone: uint32(n * 11),
 		TasksFailed: uint32(n * 13), MeanTaskMS: int64(n * 15), OutputBytesHeld: n * 17, PeakMemoryBytes: n * 19,
 		DiskBytes: n * 21, OutputBytesWritten: n * 23, TotalTaskMS: int64(n * 25), Cost: int64(n * 27),
-		Node: strings.Repeat("n", int(n%40)), Zone: "zone-" + string(rune('a'+n%3)), CapacityType: []string{"", "spot"}[n%2],
+		Node: sharedName[:n%40], Zone: "zone-" + string(rune('a'+n%3)), CapacityType: []string{"", "spot"}[n%2],
 	}
 }

@@ -63,6 +63,7 @@ func refusals() []struct {
 		{"offset", "table create, column count: it starts at 313, not a multiple of 8", set(entryAt(1)+8, 4, 313)},
 		{"overlap", "table create, column count: it starts at 304, inside what ends at 312", set(entryAt(1)+8, 4, 304)},
 		{"behind-the-end", "end behind the block's", set(entryAt(1)+8, 4, 1<<31)},
+		{"longer-than-the-block", "table result, column note: its 1048576 bytes at 416 end behind the block's", set(entryAt(12)+12, 4, 1<<20)},
 		{"element-size", "its element size is 8, that of u32 is 4", set(entryAt(1)+4, 4, 8)},
 		{"length", "table create, column count: it has 12 bytes, its 2 rows take 8", set(entryAt(1)+12, 4, 12)},
 		{"bytes-length", "the offsets of its 1 rows take 8", set(entryAt(11)+12, 4, 7)},
@@ -145,6 +146,7 @@ func TestMissingValues(t *testing.T) {
 	}{
 		{"no count", createBlock(false, false, 0b11), "table create, column count: it is missing"},
 		{"all counts", createBlock(true, true, 0b11), ""},
+		{"no room for the bitmap", cutLast(createBlock(true, true, 0b11)), "its null bitmap ends at 81, behind the block's 80"},
 		{"one count", createBlock(true, true, 0b01), "table create, column count, row 1: it has no value"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -158,6 +160,8 @@ func TestMissingValues(t *testing.T) {
 		})
 	}
 }
+
+func cutLast(b []byte) []byte { return b[:len(b)-1] }
 
 // createBlock returns a decision by hand: two rows of create with profiles 0 and 0 and, perhaps, counts 7, perhaps
 // with a bitmap of the rows that have one.

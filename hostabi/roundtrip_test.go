@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"testing"
+	"unsafe"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -86,6 +87,9 @@ func TestColumnsInPlace(t *testing.T) {
 		}
 		ids, flags, phases := executors.U64(hostabi.ExecutorsID), executors.U32(hostabi.ExecutorsFlags), executors.U8(hostabi.ExecutorsPhase)
 		idle, nodes := executors.I64(hostabi.ExecutorsIdleSinceMS), executors.Dict(hostabi.ExecutorsNode)
+		if len(ids) > 0 && uintptr(unsafe.Pointer(&ids[0]))%8 != 0 {
+			t.Fatal("the column of ids is not aligned in memory")
+		}
 		for i, e := range v.Executors {
 			if ids[i] != e.ID || flags[i] != uint32(e.Flags) || phases[i] != uint8(e.Phase) || idle[i] != e.IdleSinceMS || string(nodes.At(i)) != e.Node {
 				t.Fatalf("row %d differs from %+v", i, e)

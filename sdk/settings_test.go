@@ -61,6 +61,7 @@ func TestSettingsAreStrict(t *testing.T) {
 		{`{"batch_size":1.5}`, `1.5 is not right, it takes a whole number`},
 		{`{"batch_size":"3"}`, `it takes a whole number`},
 		{`{"idle_timeout":-1}`, `it takes a time such as "10s"`},
+		{`{"idle_timeout":99999999999999999}`, `it takes a time such as "10s"`},
 		{`{"idle_timeout":"10"}`, `it takes a time such as`},
 		{`{"idle_timeout":"s"}`, `it takes a time such as`},
 		{`{"idle_timeout":""}`, `it takes a time such as`},

@@ -178,6 +178,7 @@ func TestReleases(t *testing.T) {
 		{"enough was cancelled, so nothing else is due", 1, 0, []hostabi.ExecutorRow{requested(1, 20_000), requested(2, 1000)}, "cancel 1 "},
 		{"running ones stay without a time for idle ones", 0, 0, []hostabi.ExecutorRow{idle(1, 0), idle(2, 0)}, ""},
 		{"the longest idle first, down to the target", 1, 30_000, []hostabi.ExecutorRow{idle(1, 50_000), idle(2, 20_000), idle(3, 40_000)}, "drain 2 drain 3 "},
+		{"what was cancelled counts for idle ones", 1, 30_000, []hostabi.ExecutorRow{pending(1, 30_000), idle(2, 0), idle(3, 0)}, "cancel 1 drain 2 "},
 		{"idle for exactly as long is long enough", 0, 30_000, []hostabi.ExecutorRow{idle(1, 70_000)}, "drain 1 "},
 		{"the next idle one is due later", 0, 30_000, []hostabi.ExecutorRow{idle(1, 60_000), idle(2, 75_000), idle(3, 90_000)}, "drain 1 call in 5000"},
 		{"an executor that leaves already does not count", 1, 30_000, []hostabi.ExecutorRow{

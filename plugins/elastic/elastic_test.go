@@ -115,6 +115,25 @@ func TestGrowthIntervals(t *testing.T) {
 	}
 }
 
+// State from another life, whose interval began in what is now the future, or of another version, holds nothing back.
+func TestForeignStateIsForgotten(t *testing.T) {
+	for _, state := range []struct {
+		version uint32
+		bytes   []byte
+	}{
+		{1, append(make([]byte, 8), 0, 0, 0, 0, 0, 1, 0, 0)},
+		{1, []byte("odd")},
+		{2, make([]byte, 16)},
+	} {
+		w := world{policy: policytest.New(t, &elastic.Policy{}, ""), profile: scaling(200), now: 5000, version: state.version, state: state.bytes}
+		w.executors, w.next = running(4), 4
+		w.allocate(t)
+		if len(w.executors) != 8 {
+			t.Errorf("state %d %v: the fleet has %d executors, want 8", state.version, state.bytes, len(w.executors))
+		}
+	}
+}
+
 // A surplus of requests goes once they are old enough, the youngest first; idle executors go once they were idle
 // for long enough, the longest idle first, and no more than the surplus.
 func TestShrinking(t *testing.T) {
