@@ -122,17 +122,24 @@ func (h *Host) Run(ctx context.Context) error {
 
 // prepare compiles what ships, the default first: it is what a plain start waits for.
 func (h *Host) prepare(ctx context.Context) {
-	if _, _, err := h.SetDefault(ctx, h.cfg.Default); err != nil && ctx.Err() == nil {
-		h.mu.Lock()
-		h.failed = err
-		h.mu.Unlock()
-		h.log.LogAttrs(ctx, slog.LevelError, "default policy unavailable", slog.Any("error", err))
-	}
+	h.setDefault(ctx)
 	for _, s := range modules.Shipped() {
 		if err := h.library.loadShipped(ctx, s); err != nil && ctx.Err() == nil {
 			h.log.LogAttrs(ctx, slog.LevelError, "shipped policy unavailable", slog.String("policy", s.Name), slog.Any("error", err))
 		}
 	}
+}
+
+// setDefault makes the configured default the default.
+func (h *Host) setDefault(ctx context.Context) {
+	_, _, err := h.SetDefault(ctx, h.cfg.Default)
+	if err == nil || ctx.Err() != nil {
+		return
+	}
+	h.mu.Lock()
+	h.failed = err
+	h.mu.Unlock()
+	h.log.LogAttrs(ctx, slog.LevelError, "default policy unavailable", slog.Any("error", err))
 }
 
 // Close ends all instances once the calls in progress have, and frees what they used. Questions that come later are answered by the

@@ -1,10 +1,7 @@
 package policy
 
 import (
-	"log/slog"
 	"testing"
-
-	"go.opentelemetry.io/otel/metric/noop"
 
 	"github.com/retinue-sched/retinue/hostabi"
 )
@@ -33,23 +30,16 @@ func wanting(n uint32) *fleet {
 	}
 }
 
-// newHost returns a host that keeps what it compiles in memory. It is closed at the end of the test.
-func newHost(t testing.TB, change ...func(*Config)) *Host {
-	t.Helper()
-	cfg := DefaultConfig()
-	for _, c := range change {
-		c(&cfg)
+// big is a question with many executors, all of them wanted and two more.
+func big() *fleet {
+	f := wanting(many + 2)
+	f.profile.Running, f.profile.Registered, f.profile.Busy = many, many, many
+	for id := range uint64(many) {
+		f.executors = append(f.executors, hostabi.ExecutorRow{
+			ID: id + 1, Profile: 1, Phase: hostabi.PhaseRunning, Flags: hostabi.FlagRegistered, Slots: 1, BusySlots: 1, IdleSinceMS: -1,
+		})
 	}
-	h, err := New(cfg, slog.New(slog.DiscardHandler), noop.NewMeterProvider().Meter("test"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := h.Close(t.Context()); err != nil {
-			t.Errorf("closing the host: %v", err)
-		}
-	})
-	return h
+	return f
 }
 
 // The default policy of a plain host decides as a WebAssembly module.
