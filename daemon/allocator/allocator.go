@@ -133,10 +133,8 @@ func (a *Allocator) Note(now snapshot.Instant, why hostabi.Trigger, urgent bool)
 // Force makes a pass due, however recent the last one is. One that is going on is not disturbed, and another follows.
 func (a *Allocator) Force(now snapshot.Instant) { a.pace.force(now, a.flight.number != 0) }
 
-// Due reports whether a pass is to begin.
-func (a *Allocator) Due(now snapshot.Instant) bool {
-	return a.flight.number == 0 && a.pace.due != 0 && a.pace.due <= now
-}
+// Due reports whether a pass is to begin: Force was called, or an urgent change need not wait.
+func (a *Allocator) Due() bool { return a.flight.number == 0 && a.pace.ripe }
 
 // NextAsk is when a pass will be due, 0 while a question is in flight or nothing is known to ask about.
 func (a *Allocator) NextAsk() snapshot.Instant {

@@ -13,6 +13,7 @@ type pace struct {
 	begun         bool
 	last          snapshot.Instant // when the last pass began
 	due           snapshot.Instant // when the next one begins; 0: unknown
+	ripe          bool             // it begins now: its timer fired, or an urgent change need not wait
 	dirty         bool             // something changed during the pass
 	held          bool             // a pass is going on, and no question is in flight
 	why           hostabi.Trigger  // the most telling of the changes since the last pass; 0: none
@@ -48,6 +49,7 @@ func (p *pace) note(now snapshot.Instant, why hostabi.Trigger, urgent, flying bo
 		if p.begun {
 			at = max(now, p.last.Add(p.batch))
 		}
+		p.ripe = p.ripe || at == now
 	}
 	p.due = earlier(p.due, at)
 }
@@ -57,7 +59,7 @@ func (p *pace) force(now snapshot.Instant, flying bool) {
 		p.dirty = true
 		return
 	}
-	p.due = now
+	p.due, p.ripe = now, true
 }
 
 // begin takes note of a pass that begins, and says why it does.
@@ -66,7 +68,7 @@ func (p *pace) begin(now snapshot.Instant) hostabi.Trigger {
 	if why == 0 {
 		why = hostabi.TriggerTimer
 	}
-	p.begun, p.last, p.due, p.dirty, p.held, p.why = true, now, 0, false, false, 0
+	p.begun, p.last, p.due, p.ripe, p.dirty, p.held, p.why = true, now, 0, false, false, false, 0
 	return why
 }
 

@@ -162,7 +162,7 @@ func (a *Application) settle() {
 	a.ramp()
 	a.tellWatchers()
 	a.clean()
-	if !a.stopped && a.listed && a.alloc.Due(a.now) {
+	if !a.stopped && a.listed && a.alloc.Due() {
 		a.pass()
 	}
 	a.end()
