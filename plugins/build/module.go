@@ -70,22 +70,44 @@ func compile(ctx context.Context, root, pkg string) ([]byte, error) {
 		return nil, fmt.Errorf("making a folder for the module: %w", err)
 	}
 	defer os.RemoveAll(folder)
+	toolchain, err := pinned(root)
+	if err != nil {
+		return nil, err
+	}
 	file := filepath.Join(folder, "policy.wasm")
 	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-buildmode=c-shared", "-o", file, pkg)
 	cmd.Dir = root
-	cmd.Env = environment(os.Environ())
+	cmd.Env = environment(os.Environ(), toolchain)
 	if said, err := cmd.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("compiling %s: %w: %s", pkg, err, bytes.TrimSpace(said))
 	}
 	return os.ReadFile(file)
 }
 
+// pinned returns the toolchain that go.mod names, "" if it names none. A newer one gives other bytes, so the go tool
+// is told to be this one, even if it has to be downloaded.
+func pinned(root string) (string, error) {
+	text, err := os.ReadFile(filepath.Join(root, "go.mod"))
+	if err != nil {
+		return "", fmt.Errorf("looking for the toolchain: %w", err)
+	}
+	for line := range strings.Lines(string(text)) {
+		if name, ok := strings.CutPrefix(strings.TrimSpace(line), "toolchain "); ok {
+			return name, nil
+		}
+	}
+	return "", nil
+}
+
 // environment returns env without what changes the code that the go tool makes. GOFLAGS is set to something
 // harmless, not emptied: an empty one would let the go tool's own configuration file speak.
-func environment(env []string) []string {
+func environment(env []string, toolchain string) []string {
 	fixed := []string{
 		"GOOS=wasip1", "GOARCH=wasm", "CGO_ENABLED=0", "GOFLAGS=-buildvcs=false", "GOWORK=off",
 		"GOWASM=", "GOEXPERIMENT=", "GODEBUG=", "GOFIPS140=off",
+	}
+	if toolchain != "" {
+		fixed = append(fixed, "GOTOOLCHAIN="+toolchain)
 	}
 	var kept []string
 	for _, pair := range env {
