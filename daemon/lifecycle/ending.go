@@ -70,9 +70,29 @@ func Classify(e snapshot.Executor, registeredEver bool) Ending {
 	return Ending{
 		Class:    class,
 		Blameful: class == Application || class == OutOfMemory || class == Finished,
-		Startup:  !registeredEver && class != Released && class != Deleted,
+		Startup:  !registeredEver && class != Released && class != Deleted && class != Unseen, // a slow cluster is not the program's fault
 		Text:     describe(&e, class),
 	}
+}
+
+// NotCreated is what it means that the API refused to create an executor's pod, with a class from Invalid on and the API's text.
+func NotCreated(id snapshot.ID, class Class, text string) Ending {
+	return Ending{Class: class, Startup: true, Text: fmt.Sprintf("executor %d was not created: %s: %s", id, refusal(class), text)}
+}
+
+func refusal(class Class) string {
+	switch class {
+	case Invalid:
+		return "the pod is not valid; correct the pod template"
+	case Quota:
+		return "a quota is used up; raise it, or wait for others to end"
+	case Admission:
+		return "an admission rule said no; ask who keeps the cluster's rules"
+	case Forbidden:
+		return "the daemon may not create pods here; grant its service account the right"
+	case Finished, Released, Application, OutOfMemory, Image, Disruption, NodeLost, Deleted, Unseen:
+	}
+	return "the API refused"
 }
 
 func classify(e *snapshot.Executor, registeredEver bool) Class {
@@ -84,9 +104,11 @@ func classify(e *snapshot.Executor, registeredEver bool) Class {
 		return Unseen
 	case reason != 0:
 		return reason
+	case e.Deleting:
+		return Deleted
 	case e.Load.Draining && (e.Phase == snapshot.Succeeded || e.Exit.Known && e.Exit.Code == 0):
 		return Released
-	case e.Deleting || e.Phase == snapshot.Deleted:
+	case e.Phase == snapshot.Deleted:
 		return Deleted
 	case e.Phase == snapshot.Succeeded:
 		return Finished
@@ -106,7 +128,7 @@ func byReason(reason string) Class {
 	case "NodeLost", "DeletionByPodGC", "NodeUnreachable":
 		return NodeLost
 	case "Evicted", "EvictionByEvictionAPI", "DeletionByTaintManager", "PreemptionByScheduler", "PreemptionByKubeScheduler", "Preempting", "Preempted",
-		"TerminationByKubelet", "Terminated", "Shutdown", "NodeShutdown", "NodeAffinity", "UnexpectedAdmissionError":
+		"TerminationByKubelet", "Terminated", "Shutdown", "NodeShutdown", "NodeAffinity", "UnexpectedAdmissionError", "ContainerStatusUnknown":
 		return Disruption
 	case "ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName", "ImageInspectError", "RegistryUnavailable", "StartError",
 		"ContainerCannotRun", "RunContainerError", "CreateContainerError", "CreateContainerConfigError":
@@ -148,8 +170,8 @@ func describe(e *snapshot.Executor, class Class) string {
 	if e.Node != "" && (class == Disruption || class == NodeLost) {
 		fmt.Fprintf(&b, "; node %s", e.Node)
 	}
-	if e.Exit.Reason != "" {
-		fmt.Fprintf(&b, "; reason %s", e.Exit.Reason)
+	if r := e.Exit.Reason; r != "" && r != "Error" && r != "Completed" { // what every container ends with says nothing
+		fmt.Fprintf(&b, "; reason %s", r)
 	} else if class == Image && e.WaitText != "" {
 		fmt.Fprintf(&b, "; %s", e.WaitText)
 	}

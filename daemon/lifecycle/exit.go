@@ -25,24 +25,34 @@ func Exit(code int32) string {
 	case 255:
 		return "an error without a code of its own; the log may say which"
 	}
-	if s, ok := signals[code-exitSignal]; ok {
-		return s
-	}
 	if code > exitSignal && code < 255 {
-		return fmt.Sprintf("signal %d", code-exitSignal)
+		return signal(code - exitSignal)
 	}
 	return "a code of the program's own"
 }
 
-var signals = map[int32]string{
-	1:  "SIGHUP: its terminal or session ended",
-	2:  "SIGINT: interrupted",
-	3:  "SIGQUIT: told to quit and show its stacks",
-	4:  "SIGILL: it ran an illegal instruction; built for another processor?",
-	6:  "SIGABRT: it gave up on an inner error",
-	7:  "SIGBUS: a bad memory access, or a mapped file was cut",
-	9:  "SIGKILL: killed from outside, often for want of memory",
-	11: "SIGSEGV: it crashed on a bad memory access",
-	13: "SIGPIPE: who read its output was gone",
-	15: "SIGTERM: told to end",
+func signal(n int32) string {
+	switch n {
+	case 1:
+		return "SIGHUP: its terminal or session ended"
+	case 2:
+		return "SIGINT: interrupted"
+	case 3:
+		return "SIGQUIT: told to quit and show its stacks"
+	case 4:
+		return "SIGILL: it ran an illegal instruction; built for another processor?"
+	case 6:
+		return "SIGABRT: it gave up on an inner error"
+	case 7:
+		return "SIGBUS: a bad memory access, or a mapped file was cut"
+	case 9:
+		return "SIGKILL: killed from outside, often for want of memory"
+	case 11:
+		return "SIGSEGV: it crashed on a bad memory access"
+	case 13:
+		return "SIGPIPE: who read its output was gone"
+	case 15:
+		return "SIGTERM: told to end"
+	}
+	return fmt.Sprintf("signal %d", n)
 }

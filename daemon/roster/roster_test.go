@@ -210,7 +210,7 @@ func TestManyAtOnce(t *testing.T) {
 func TestManyAlmostAtOnce(t *testing.T) {
 	r := with(10)
 	for i := range 7 {
-		r.Beat(t0.Add(time.Duration(i)*time.Second), snapshot.ID(i+1), uint64(i+1))
+		r.Beat(t0.Add(time.Duration(i+1)*time.Second), snapshot.ID(i+1), uint64(i+1))
 	}
 	if lost := r.Expire(t0.Add(timeout) + 1); lost != nil {
 		t.Errorf("silent ones were lost: %v", executors(lost))
