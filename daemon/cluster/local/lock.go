@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"syscall"
 	"time"
@@ -30,6 +31,23 @@ func tryLock(path string) (*lock, error) {
 		return nil, nil //nolint:nilnil // held by another
 	}
 	return nil, fmt.Errorf("locking %s: %w", path, err)
+}
+
+// held reports whether somebody has the lock. Who only looks does not keep others who look from seeing the truth.
+func held(path string) (bool, error) {
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	defer f.Close()
+	err = syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		return true, nil
+	}
+	return false, err
 }
 
 // waitLock takes the lock as soon as it is free.

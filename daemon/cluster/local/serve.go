@@ -28,7 +28,7 @@ import (
 const apiVersion = "v1.37.2"
 
 // lastAnswers is how long requests that are being answered may take when the cluster ends.
-const lastAnswers = 2 * time.Second
+const lastAnswers = 250 * time.Millisecond
 
 // Serve runs a local cluster in this process until ctx is done; then it ends all pods and returns nil. ErrRunning is
 // wrapped in its error when another cluster has the folder.

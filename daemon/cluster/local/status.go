@@ -8,9 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"net/http"
-	"os"
 	"syscall"
 	"time"
 
@@ -48,11 +46,8 @@ func Inspect(ctx context.Context, dir string) (Status, error) {
 	}
 	at := places(dir)
 	s := Status{Dir: dir, Kubeconfig: at.kubeconfig(), Log: at.log()}
-	if _, err := os.Stat(at.lock()); errors.Is(err, fs.ErrNotExist) {
-		return s, nil
-	}
-	if s.Running = running(dir); !s.Running {
-		return s, nil
+	if s.Running, err = held(at.lock()); err != nil || !s.Running {
+		return s, err
 	}
 	f, err := at.readFacts()
 	if err != nil || !f.alive() {
@@ -77,7 +72,10 @@ func (p places) settledFacts(ctx context.Context) (facts, error) {
 	defer ticker.Stop()
 	for {
 		f, err := p.readFacts()
-		if err == nil && f.alive() || !running(string(p)) {
+		if err == nil && f.alive() {
+			return f, nil
+		}
+		if there, _ := held(p.lock()); !there {
 			return f, err
 		}
 		select {
@@ -87,6 +85,8 @@ func (p places) settledFacts(ctx context.Context) (facts, error) {
 		}
 	}
 }
+
+var errEnded = errors.New("it has ended")
 
 // waitReady waits until the cluster that has the folder answers.
 func waitReady(ctx context.Context, dir string) error {
@@ -100,7 +100,7 @@ func waitReady(ctx context.Context, dir string) error {
 		case s.Ready:
 			return nil
 		case !s.Running:
-			return fmt.Errorf("it has ended: see %s", s.Log)
+			return fmt.Errorf("%w: see %s", errEnded, s.Log)
 		}
 		select {
 		case <-ctx.Done():

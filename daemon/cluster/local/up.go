@@ -28,50 +28,38 @@ func Up(ctx context.Context, o Options) error {
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
 		return fmt.Errorf("starting a local cluster: %w", err)
 	}
-	if running(o.Dir) {
-		return sayRunning(ctx, o)
-	}
-	err = spawn(ctx, o)
-	if err != nil && running(o.Dir) { // somebody else has started one in the meantime
-		return sayRunning(ctx, o)
-	}
-	if err != nil {
-		return fmt.Errorf("starting a local cluster in %s: %w", o.Dir, err)
-	}
-	at := places(o.Dir)
-	f, err := at.readFacts()
-	if err != nil {
-		return fmt.Errorf("starting a local cluster in %s: %w", o.Dir, err)
-	}
-	fmt.Fprintf(o.Out, "local cluster started at %s (process %d)\nexport KUBECONFIG=%s\n", f.url(), f.PID, at.kubeconfig())
-	return nil
-}
-
-// running reports whether a cluster has the folder.
-func running(dir string) bool {
-	l, err := tryLock(places(dir).lock())
-	if l != nil {
-		l.release()
-	}
-	return l == nil && err == nil
-}
-
-// sayRunning waits until the cluster that somebody else has started can be used.
-func sayRunning(ctx context.Context, o Options) error {
-	if err := waitReady(ctx, o.Dir); err != nil {
-		return fmt.Errorf("waiting for the local cluster that is starting in %s: %w", o.Dir, err)
+	word := "started"
+	for {
+		err := spawn(ctx, o)
+		if err == nil {
+			break
+		}
+		if there, _ := held(places(o.Dir).lock()); !there {
+			return fmt.Errorf("starting a local cluster in %s: %w", o.Dir, err)
+		}
+		word = "running already"
+		err = waitReady(ctx, o.Dir)
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, errEnded) { // one that was just ending makes room for ours
+			return fmt.Errorf("waiting for the local cluster in %s: %w", o.Dir, err)
+		}
 	}
 	at := places(o.Dir)
 	f, err := at.readFacts()
 	if err != nil {
 		return fmt.Errorf("looking at the local cluster in %s: %w", o.Dir, err)
 	}
-	fmt.Fprintf(o.Out, "local cluster is running already at %s (process %d)\nexport KUBECONFIG=%s\n", f.url(), f.PID, at.kubeconfig())
+	fmt.Fprintf(o.Out, "local cluster %s at %s (process %d)\nexport KUBECONFIG=%s\n", word, f.url(), f.PID, at.kubeconfig())
 	return nil
 }
 
 // spawn starts the cluster's process and waits for its word.
 func spawn(ctx context.Context, o Options) error {
+	if there, err := held(places(o.Dir).lock()); there || err != nil {
+		return errors.Join(err, ErrRunning)
+	}
 	text, err := json.Marshal(o)
 	if err != nil {
 		return err

@@ -7,13 +7,14 @@ import (
 	"slices"
 	"time"
 
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
-
-	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	kjson "sigs.k8s.io/json"
 )
 
 // Patch changes the object at ref, or its status, by a merge, strategic merge or JSON patch, and returns the result.
@@ -35,11 +36,24 @@ func (s *Server) Patch(now time.Time, ref Ref, kind types.PatchType, patch []byt
 	if err != nil {
 		return nil, err
 	}
-	next := c.resource.fresh()
-	if err := json.Unmarshal(after, next); err != nil {
-		return nil, apierrors.NewBadRequest(fmt.Sprintf("unable to decode the patched object: %v", err))
+	next, err := decodePatched(c.resource, after, opts.FieldValidation)
+	if err != nil {
+		return nil, err
 	}
 	return s.Update(now, ref, next, metav1.UpdateOptions{DryRun: slices.Clone(opts.DryRun)})
+}
+
+// decodePatched reads the result of a patch, and minds unknown fields when the client asks for that.
+func decodePatched(r *resource, text []byte, fieldValidation string) (Object, error) {
+	next := r.fresh()
+	unknown, err := kjson.UnmarshalStrict(text, next)
+	switch {
+	case err != nil:
+		return nil, apierrors.NewBadRequest(err.Error())
+	case len(unknown) > 0 && fieldValidation == metav1.FieldValidationStrict:
+		return nil, apierrors.NewBadRequest(runtime.NewStrictDecodingError(unknown).Error())
+	}
+	return next, nil
 }
 
 func applyPatch(r *resource, kind types.PatchType, before, patch []byte) ([]byte, error) {

@@ -8,11 +8,16 @@ import (
 	quantity "k8s.io/apimachinery/pkg/api/resource"
 )
 
-// preparePod gives a new pod the defaults that an API server gives it, and the status that no client may choose.
+// preparePod gives a new pod the status that no client may choose.
 func preparePod(_ *Server, _ time.Time, obj Object) {
 	pod := obj.(*corev1.Pod)
 	pod.Generation = 1
-	spec := &pod.Spec
+	defaultPod(&pod.Spec)
+	pod.Status = corev1.PodStatus{Phase: corev1.PodPending, QOSClass: qosClass(&pod.Spec)}
+}
+
+// defaultPod fills in what an API server fills in whenever it reads a pod. A second time it changes nothing.
+func defaultPod(spec *corev1.PodSpec) {
 	setDefault(&spec.RestartPolicy, corev1.RestartPolicyAlways)
 	setDefault(&spec.DNSPolicy, corev1.DNSClusterFirst)
 	setDefault(&spec.SchedulerName, corev1.DefaultSchedulerName)
@@ -31,7 +36,6 @@ func preparePod(_ *Server, _ time.Time, obj Object) {
 		defaultContainer(&spec.Containers[i])
 	}
 	defaultTolerations(spec)
-	pod.Status = corev1.PodStatus{Phase: corev1.PodPending, QOSClass: qosClass(spec)}
 }
 
 func defaultContainer(c *corev1.Container) {
@@ -127,6 +131,7 @@ func qosClass(spec *corev1.PodSpec) corev1.PodQOSClass {
 func preparePodUpdate(obj, old Object) {
 	pod, before := obj.(*corev1.Pod), old.(*corev1.Pod)
 	pod.Status = before.Status
+	defaultPod(&pod.Spec)
 	if !sameSpec(&pod.Spec, &before.Spec) {
 		pod.Generation = before.Generation + 1
 	}

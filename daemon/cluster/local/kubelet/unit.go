@@ -50,9 +50,10 @@ type unit struct {
 	before          *corev1.ContainerStateTerminated // how the run before that ended
 }
 
-func newUnit(spec *corev1.Container, init bool) *unit {
+// newUnit returns a container that waits: for its own start, or for the pod's init containers.
+func newUnit(spec *corev1.Container, init, afterInit bool) *unit {
 	u := &unit{spec: spec, init: init, reason: "ContainerCreating"}
-	if init {
+	if init || afterInit {
 		u.reason = "PodInitializing"
 	}
 	return u

@@ -47,10 +47,10 @@ type note struct {
 func newWorker(k *Kubelet, pod *corev1.Pod) *worker {
 	w := &worker{k: k, pod: pod, since: time.Now(), notes: make(chan note), news: make(chan struct{}, 1), latest: pod}
 	for i := range pod.Spec.InitContainers {
-		w.inits = append(w.inits, newUnit(&pod.Spec.InitContainers[i], true))
+		w.inits = append(w.inits, newUnit(&pod.Spec.InitContainers[i], true, false))
 	}
 	for i := range pod.Spec.Containers {
-		w.mains = append(w.mains, newUnit(&pod.Spec.Containers[i], false))
+		w.mains = append(w.mains, newUnit(&pod.Spec.Containers[i], false, len(w.inits) > 0))
 	}
 	return w
 }
