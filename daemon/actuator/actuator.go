@@ -51,7 +51,7 @@ type Limits struct {
 	MaxCalls    int           // most of a kind in flight: the number grows slowly while all goes well, and is halved by congestion
 	Timeout     time.Duration // of a call
 	Backoff     time.Duration // first pause after a call went wrong; it doubles with each further one
-	MaxBackoff  time.Duration
+	MaxBackoff  time.Duration // the longest pause
 	DeleteTries int           // tries after which a deletion has failed
 	Drain       time.Duration // how long calls in flight may take to end when Run is told to
 }

@@ -64,23 +64,23 @@ func (c Config) Validate() error {
 		errs = append(errs, fmt.Errorf("%s: "+format, append([]any{key}, args...)...))
 	}
 	if c.MemoryLimit < minMemory || c.MemoryLimit > maxMemory {
-		wrong("memory_limit", "%d bytes is not between 8 MiB and 4 GiB", c.MemoryLimit)
+		wrong("memoryLimit", "%d bytes is not between 8 MiB and 4 GiB", c.MemoryLimit)
 	} else if c.MemoryLimit%pageSize != 0 {
-		wrong("memory_limit", "%d bytes is no multiple of a page (64 KiB)", c.MemoryLimit)
+		wrong("memoryLimit", "%d bytes is no multiple of a page (64 KiB)", c.MemoryLimit)
 	}
 	for _, d := range []struct {
 		key   string
 		value time.Duration
-	}{{"deadline", c.Deadline}, {"start_timeout", c.StartTimeout}, {"compile_timeout", c.CompileTimeout}} {
+	}{{"deadline", c.Deadline}, {"startTimeout", c.StartTimeout}, {"compileTimeout", c.CompileTimeout}} {
 		if d.value <= 0 {
 			wrong(d.key, "%v is not positive", d.value)
 		}
 	}
 	if c.OutputLimit <= 0 || c.OutputLimit > hostabi.MaxDecisionSize {
-		wrong("output_limit", "%d bytes is not between 1 and %d", c.OutputLimit, hostabi.MaxDecisionSize)
+		wrong("outputLimit", "%d bytes is not between 1 and %d", c.OutputLimit, hostabi.MaxDecisionSize)
 	}
 	if c.ModuleLimit <= 0 {
-		wrong("module_limit", "%d bytes is not positive", c.ModuleLimit)
+		wrong("moduleLimit", "%d bytes is not positive", c.ModuleLimit)
 	}
 	if c.Modules <= 0 {
 		wrong("modules", "%d is not positive", c.Modules)

@@ -1,0 +1,288 @@
+// Package daemon puts the parts together: it is the only package that knows them all.
+//
+// It promises that parts start in the order in which they need each other and stop in the reverse order, that the failure of one part stops all
+// and is named, and that nothing runs once Run has returned.
+package daemon
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/klog/v2"
+
+	"github.com/retinue-sched/retinue/daemon/actuator"
+	"github.com/retinue-sched/retinue/daemon/application"
+	"github.com/retinue-sched/retinue/daemon/cluster"
+	"github.com/retinue-sched/retinue/daemon/cluster/kube"
+	"github.com/retinue-sched/retinue/daemon/driver"
+	"github.com/retinue-sched/retinue/daemon/pod"
+	"github.com/retinue-sched/retinue/daemon/policy"
+	"github.com/retinue-sched/retinue/daemon/runner"
+	"github.com/retinue-sched/retinue/daemon/source"
+	"github.com/retinue-sched/retinue/daemon/spec"
+	"github.com/retinue-sched/retinue/daemon/state"
+	"github.com/retinue-sched/retinue/daemon/telemetry"
+)
+
+// Daemon is the parts of a daemon, ready to run.
+type Daemon struct {
+	cfg       Config
+	log       *slog.Logger
+	state     *state.Folder
+	telemetry *telemetry.Telemetry
+	policies  *policy.Host
+	actuator  *actuator.Actuator
+	feeds     []*source.Feed
+	set       *runner.Set
+	tokens    *driver.Tokens
+	driver    *driver.Server
+	listeners []driver.Listener
+	admin     *telemetry.Admin
+	keys      *driver.ExecutorKeys
+}
+
+// New takes the state folder, opens the listeners and readies every part. Nothing is served yet. The error names the setting that is wrong.
+// Close must be called if Run is not.
+func New(cfg Config, log *slog.Logger) (d *Daemon, err error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, fmt.Errorf("checking the configuration:\n%w", err)
+	}
+	klog.SetSlogLogger(log.With(slog.String("from", "client-go"))) // client-go logs through klog, whatever one does
+	d = &Daemon{cfg: cfg, log: log, tokens: driver.NewTokens()}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, d.Close())
+		}
+	}()
+	if d.state, err = state.Open(cfg.State); err != nil {
+		return nil, err
+	}
+	if d.telemetry, err = telemetry.New(cfg.Telemetry); err != nil {
+		return nil, fmt.Errorf("preparing telemetry: %w", err)
+	}
+	if err := d.Reload(); err != nil {
+		return nil, err
+	}
+	if err := d.connect(); err != nil {
+		return nil, err
+	}
+	if err := d.listen(); err != nil {
+		return nil, err
+	}
+	return d, d.serve()
+}
+
+// connect readies the parts that decide and act: policies, applications, and those who speak to the cluster.
+func (d *Daemon) connect() error {
+	reach, err := kube.Connect(d.cfg.Cluster, d.log)
+	if err != nil {
+		return err
+	}
+	hostCfg := d.cfg.Policy
+	if hostCfg.CacheDir == "" {
+		hostCfg.CacheDir = d.state.Path("modules")
+	}
+	if d.policies, err = policy.New(hostCfg, d.log, d.telemetry.Meter("policy")); err != nil {
+		return fmt.Errorf("preparing policies: %w", err)
+	}
+	secret, err := d.state.Secret("executor.key")
+	if err != nil {
+		return err
+	}
+	d.keys = driver.NewExecutorKeys(secret)
+	d.set = runner.NewSet(runner.Carriers{
+		Pods:     func(app runner.Key, effects ...application.Effect) { d.actuator.Enqueue(app.String(), effects...) },
+		Sessions: func(app runner.Key, effect application.Effect) { d.driver.Carry(app, effect) },
+		Policies: deciders{d.policies},
+		Joined:   d.joined,
+		Left:     d.left,
+	}, d.log)
+	d.actuator, err = actuator.New(actuator.Config{
+		Cluster: reach, Build: d.build, Intent: d.intent, Limits: d.cfg.Actuator, Log: d.log, Meter: d.telemetry.Meter("actuator"),
+		Answer: func(app string, ev application.Event) { d.set.Post(keyOf(app), ev) },
+	})
+	if err != nil {
+		return err
+	}
+	for _, namespace := range d.cfg.Namespaces {
+		feed, err := source.New(source.Config{
+			Cluster: reach, Namespace: namespace, Sink: sink{namespace, d.set}, Poll: d.cfg.Source.Poll, PollOnly: d.cfg.Source.PollOnly,
+			Silence: d.cfg.Source.Silence, Backoff: d.cfg.Source.Backoff, MaxBackoff: d.cfg.Source.MaxBackoff,
+			Log: d.log, Meter: d.telemetry.Meter("source"),
+		})
+		if err != nil {
+			return err
+		}
+		d.feeds = append(d.feeds, feed)
+	}
+	return d.prepareDriver(reach)
+}
+
+func (d *Daemon) prepareDriver(logs cluster.Logs) error {
+	incarnation, err := d.state.NextIncarnation()
+	if err != nil {
+		return err
+	}
+	d.driver, err = driver.New(d.cfg.Driver, driver.Parts{
+		Applications: d.set, Policies: bindings{d.policies}, Defaults: d.defaults(incarnation), Tokens: d.tokens, Credentials: d.keys,
+		Logs: func(ctx context.Context, namespace, name string, tail int64, follow bool) (io.ReadCloser, error) {
+			if tail <= 0 {
+				tail = -1
+			}
+			return logs.Logs(ctx, cluster.LogQuery{Namespace: namespace, Name: name, Tail: tail, Follow: follow})
+		},
+		Log: d.log, Meter: d.telemetry.MeterProvider(), Tracer: d.telemetry.TracerProvider(),
+	})
+	return err
+}
+
+// defaults is what every application gets from the daemon's configuration.
+func (d *Daemon) defaults(incarnation uint32) spec.Defaults {
+	cfg, profile := d.cfg.Application.application()
+	address := d.cfg.Executors.Address
+	switch {
+	case address != "":
+	case d.cfg.Listen.Address != "":
+		address = d.cfg.Listen.Address
+	default:
+		address = "unix://" + absolute(d.cfg.Listen.Socket)
+	}
+	return spec.Defaults{
+		Namespace: d.cfg.Namespaces[0], Namespaces: d.cfg.Namespaces, Incarnation: incarnation, Seed: uint64(incarnation),
+		Config: cfg, Profile: profile, Image: d.cfg.Executors.Image,
+		Pod: pod.Spec{Address: address, Program: d.cfg.Executors.Program, CAFile: d.cfg.Executors.CAFile, Lease: d.cfg.Driver.Lease},
+	}
+}
+
+func absolute(path string) string {
+	if full, err := filepath.Abs(path); err == nil {
+		return full
+	}
+	return path
+}
+
+// listen opens the sockets, so that an address in use is known before anything starts.
+func (d *Daemon) listen() error {
+	if d.cfg.Listen.Socket != "" {
+		l, err := listenUnix(d.cfg.Listen.Socket)
+		if err != nil {
+			return err
+		}
+		d.listeners = append(d.listeners, driver.Listener{Listener: l, Trusted: true})
+	}
+	if d.cfg.Listen.Address == "" {
+		return nil
+	}
+	var secure *tls.Config
+	if d.cfg.Listen.CertFile != "" {
+		cert, err := tls.LoadX509KeyPair(d.cfg.Listen.CertFile, d.cfg.Listen.KeyFile)
+		if err != nil {
+			return fmt.Errorf("reading listen.certFile %s and listen.keyFile %s: %w", d.cfg.Listen.CertFile, d.cfg.Listen.KeyFile, err)
+		}
+		secure = &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS13}
+	}
+	l, err := net.Listen("tcp", d.cfg.Listen.Address)
+	if err != nil {
+		return fmt.Errorf("listening on listen.address %s: %w (choose another port, or stop what uses it)", d.cfg.Listen.Address, err)
+	}
+	d.listeners = append(d.listeners, driver.Listener{Listener: l, TLS: secure})
+	return nil
+}
+
+// serve readies what people and probes look at.
+func (d *Daemon) serve() (err error) {
+	checks := []telemetry.Check{{Name: "policies", Func: func(context.Context) error { return d.policies.Ready() }}}
+	for i, feed := range d.feeds {
+		checks = append(checks, telemetry.Check{Name: "pods-of-" + d.cfg.Namespaces[i], Func: func(context.Context) error {
+			if _, listed := feed.Age(); !listed {
+				return errors.New("the pods have not been listed yet")
+			}
+			return nil
+		}})
+	}
+	checks = append(checks, telemetry.Check{Name: "driver", Func: func(context.Context) error { return d.driver.Ready() }})
+	d.admin, err = d.telemetry.Admin(checks)
+	return err
+}
+
+// Reload reads again what may change while the daemon runs: the token file. If it is wrong nothing changes.
+func (d *Daemon) Reload() error {
+	if d.cfg.Listen.TokenFile == "" {
+		return nil
+	}
+	text, err := os.ReadFile(d.cfg.Listen.TokenFile)
+	if err != nil {
+		return fmt.Errorf("reading listen.tokenFile: %w", err)
+	}
+	if err := d.tokens.Replace(text); err != nil {
+		return fmt.Errorf("reading listen.tokenFile %s:\n%w", d.cfg.Listen.TokenFile, err)
+	}
+	d.log.LogAttrs(context.Background(), slog.LevelInfo, "tokens read", slog.Int("count", d.tokens.Len()))
+	return nil
+}
+
+// Run runs the daemon until ctx is done, then stops its parts in order. It returns nil after a stop that was asked for.
+func (d *Daemon) Run(ctx context.Context) error {
+	s := sequence{log: d.log, patience: d.cfg.ShutdownGrace}
+	add := func(name string, run func(context.Context) error) { s.parts = append(s.parts, part{name, run}) }
+	add("telemetry", d.telemetry.Run)
+	add("admin", d.admin.Run)
+	add("policies", d.policies.Run)
+	add("actuator", d.actuator.Run)
+	add("applications", d.set.Run)
+	for i, feed := range d.feeds {
+		add("pods of "+d.cfg.Namespaces[i], feed.Run)
+	}
+	add("driver", func(ctx context.Context) error { return d.driver.Run(ctx, d.listeners, d.cfg.ShutdownGrace/2) })
+	for _, l := range d.listeners {
+		d.log.LogAttrs(ctx, slog.LevelInfo, "listening", slog.String("network", l.Addr().Network()), slog.String("address", l.Addr().String()))
+	}
+	err := s.Run(ctx)
+	return errors.Join(err, d.Close())
+}
+
+// Addresses lists where the daemon listens, in the order socket, TCP.
+func (d *Daemon) Addresses() []net.Addr {
+	addrs := make([]net.Addr, len(d.listeners))
+	for i, l := range d.listeners {
+		addrs[i] = l.Addr()
+	}
+	return addrs
+}
+
+// Close lets go of the state folder and the listeners. Run does so itself.
+func (d *Daemon) Close() error {
+	var errs []error
+	for _, l := range d.listeners {
+		if err := l.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
+			errs = append(errs, err)
+		}
+	}
+	d.listeners = nil
+	if d.state != nil {
+		errs = append(errs, d.state.Close())
+		d.state = nil
+	}
+	return errors.Join(errs...)
+}
+
+// build makes the pod that a CreatePod asks for.
+func (d *Daemon) build(app string, c application.CreatePod) (*corev1.Pod, error) {
+	m, err := d.set.Find(keyOf(app))
+	if err != nil {
+		return nil, err
+	}
+	key := m.Key()
+	return pod.Build(m.Definition().Pod, pod.Instance{
+		Executor: c.Executor, Profile: c.Profile, Name: c.Name, Zone: c.Zone, Capacity: c.Capacity, Node: c.Node,
+		Token: d.keys.Token(key.Namespace, key.ID, uint64(c.Executor), c.Name), Intent: d.intent(app, c.Executor),
+	})
+}
