@@ -224,15 +224,15 @@ func TestCallsInFlight(t *testing.T) {
 			r.act.Enqueue("a", create(id+1))
 		}
 		pass(50 * time.Millisecond)
-		if r.most != 8 {
-			t.Errorf("%d calls in flight at first, want 8", r.most)
+		if got := r.peak(); got != 8 {
+			t.Errorf("%d calls in flight at first, want 8", got)
 		}
 		pass(time.Minute)
 		if got := len(r.heard()); got != 400 {
 			t.Errorf("%d of 400 answered", got)
 		}
-		if r.most != 16 {
-			t.Errorf("%d calls in flight at most, want 16", r.most)
+		if got := r.peak(); got != 16 {
+			t.Errorf("%d calls in flight at most, want 16", got)
 		}
 	})
 }

@@ -143,6 +143,22 @@ func TestDeletionWaitsForCreation(t *testing.T) {
 	}
 }
 
+// A creation whose answer was lost is not cancelled while it waits for its next try: its pod may be there.
+func TestDeletionOfAnUnknownCreation(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := start(t, nil)
+		r.script("create", commitThenHang)
+		r.act.Enqueue("a", create(1))
+		pass(actuator.DefaultLimits().Timeout)
+		r.act.Enqueue("a", application.DeletePod{Executor: 1, Name: "a-i1-exec-1", Grace: -1})
+		pass(time.Minute)
+		expect(t, "answers", r.heard(), "a created 1", "a deleted 1 outcome 1")
+		if r.find("a-i1-exec-1") != nil {
+			t.Error("the pod is still there")
+		}
+	})
+}
+
 // A creation that certainly was not carried out is not tried again once it is not wanted.
 func TestDeletionEndsRetries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -169,6 +169,13 @@ func (w *world) asked() []string {
 	return slices.Clone(w.calls)
 }
 
+// peak is the most calls that were ever in flight.
+func (w *world) peak() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.most
+}
+
 // The faults.
 var (
 	hang fault = func(ctx context.Context, _ func() error) error {
