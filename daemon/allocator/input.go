@@ -118,6 +118,9 @@ func (a *Allocator) row(now snapshot.Instant, p *Profile, fleet Fleet, c *Circum
 		FailuresUnschedulable: f.Unschedulable, FailuresDisruption: f.Disruption, FailuresNodeLost: f.NodeLost, FailuresOOM: f.OOM,
 		FailuresProtocol: f.Protocol, FailuresOperator: f.Operator,
 	}
+	if c.AtOnce > 0 {
+		row.BatchSize = min(row.BatchSize, c.AtOnce)
+	}
 	if c.Demand.Queued > 0 {
 		row.OldestQueuedMS = whole(now.Sub(c.Demand.Oldest))
 	}

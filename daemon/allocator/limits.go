@@ -15,8 +15,12 @@ func (a *Allocator) limits(now snapshot.Instant, s Scene) guard.Limits {
 	}
 	for i := range a.cfg.Profiles {
 		p, c := &a.cfg.Profiles[i], &s.Profiles[i]
+		ceiling := p.ceiling(a.cfg.Mode, s.Fleet.Target(p.ID))
+		if leaving := s.Fleet.Counts(p.ID).Draining; ceiling < math.MaxUint32-leaving { // one that leaves may be replaced before it has left
+			ceiling += leaving
+		}
 		l.Profiles[i] = guard.ProfileLimits{
-			Profile: p.ID, Ceiling: p.ceiling(a.cfg.Mode, s.Fleet.Target(p.ID)), Max: p.most(), Floor: p.Min,
+			Profile: p.ID, Ceiling: ceiling, Max: p.most(), Floor: p.Min,
 			MaxPending: p.MaxPending, AtOnce: c.AtOnce, Blocked: c.Blocked,
 		}
 	}

@@ -75,6 +75,7 @@ func (a *Application) submit(ev Submit) {
 			return
 		}
 	}
+	known := task.ID(a.book.Counts().Accepted) // tasks are numbered without gaps
 	infos, err := a.book.Submit(a.now, ev.Tasks)
 	switch {
 	case errors.Is(err, task.ErrFull):
@@ -88,7 +89,7 @@ func (a *Application) submit(ev Submit) {
 		return
 	}
 	a.emit(Reply{Request: ev.Request, Tasks: infos})
-	a.tasksChanged(infos)
+	a.tasksChanged(slices.DeleteFunc(slices.Clone(infos), func(i task.Info) bool { return i.ID <= known }))
 }
 
 func (a *Application) cancelTasks(ev Cancel) {
@@ -217,16 +218,24 @@ func (a *Application) stop(ev Stop) {
 	a.reply(ev.Request)
 }
 
-// stopTasks ends the tasks that wait. Those that run may finish if their executors are kept.
+// stopTasks ends the tasks that wait, and those that run unless their executors are kept.
 func (a *Application) stopTasks() {
-	var keys []string
 	if a.keep {
-		for _, info := range a.book.List(task.Query{States: []task.State{task.Queued}}) {
-			keys = append(keys, info.Spec.Key)
-		}
-		if len(keys) == 0 { // no key would mean all
-			return
-		}
+		a.cancelQueued()
+		return
+	}
+	changed, _ := a.book.Cancel(a.now, nil, "")
+	a.tasksChanged(changed)
+}
+
+// cancelQueued ends the tasks that wait. In a stopped application nobody will run them.
+func (a *Application) cancelQueued() {
+	if a.book.Counts().Queued == 0 { // to cancel without a key is to cancel all
+		return
+	}
+	var keys []string
+	for _, info := range a.book.List(task.Query{States: []task.State{task.Queued}}) {
+		keys = append(keys, info.Spec.Key)
 	}
 	changed, _ := a.book.Cancel(a.now, keys, "")
 	a.tasksChanged(changed)

@@ -141,7 +141,9 @@ func (a *Application) loseSessions() {
 		if !lost.Away {
 			a.emit(EndSession{Executor: lost.Executor, Session: lost.Session.Session, Text: lost.Text})
 		}
-		a.tell(NoticeExecutorLost, lost.Executor, lost.Text)
+		if e, ok := a.store.Executor(lost.Executor); ok && !e.Condemned { // that one was told to end did not surprise anybody
+			a.tell(NoticeExecutorLost, lost.Executor, lost.Text)
+		}
 		a.requeue(lost.Executor, task.Loss{Text: lost.Text, Blameful: true})
 		a.refresh(lost.Executor)
 		a.expectBack(lost.Executor)
@@ -166,7 +168,8 @@ func (a *Application) refresh(id snapshot.ID) {
 	s, registered := a.roster.Registered(id)
 	l := e.Load
 	idle := l.Registered && l.Busy == 0
-	l.Registered, l.Slots, l.Draining = registered && e.Live(), s.Slots, s.Drain != roster.DrainNone
+	l.Registered, l.Slots = registered && e.Live(), s.Slots
+	l.Draining = s.Drain != roster.DrainNone || l.Draining && !registered // one that drained and left did not end by surprise
 	l.Busy = a.book.Busy(id)
 	if l.Registered && l.Busy == 0 && !idle {
 		l.IdleSince = a.now

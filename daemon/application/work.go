@@ -49,6 +49,7 @@ func (a *Application) tellWatchers() {
 // assign gives waiting tasks to executors with room, and asks for more executors if there is no room for all.
 func (a *Application) assign() {
 	if a.stopped {
+		a.cancelQueued() // what came back after the stop
 		return
 	}
 	for i := range a.cfg.Profiles {
