@@ -55,7 +55,7 @@ type LimitWishes struct {
 }
 
 // ErrNoManifest reports a module without a manifest section.
-var ErrNoManifest = errors.New("the module has no custom section " + ManifestSection + "; `retinue policy build` or plugins/build appends it")
+var ErrNoManifest = errors.New("the module has no custom section " + ManifestSection + "; hostabi.AppendManifest appends one")
 
 // Validate returns everything that is wrong with m, joined.
 func (m Manifest) Validate() error {
