@@ -2,6 +2,7 @@ package executor
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -56,35 +57,47 @@ func (t *tree) wait(cmd *exec.Cmd, r ref) (*os.ProcessState, error) {
 	return cmd.ProcessState, err
 }
 
-// Bounds of a sweep. Killing a process hands its children to us, so it takes a round for each generation.
+// Bounds of a sweep.
 const (
 	sweepTime  = 5 * time.Second
+	unsureTime = 100 * time.Millisecond
 	firstNap   = 200 * time.Microsecond
 	longestNap = 20 * time.Millisecond
 )
 
-// sweep kills what an attempt's program left behind, and waits until it is gone.
+// sweep kills what an attempt's program left behind, and waits until it is gone. Killing a process hands its children to us, so it takes a
+// round for each generation; it is over when a round finds nothing.
 func (t *tree) sweep(main int, r ref) {
-	nap := firstNap
-	for by := time.Now().Add(sweepTime); t.round(main, r) > 0 && time.Now().Before(by); nap = min(2*nap, longestNap) {
+	begin := time.Now()
+	for nap := firstNap; ; nap = min(2*nap, longestNap) {
+		found, unsure := t.round(main, r)
+		took := time.Since(begin)
+		if took > sweepTime || found == 0 && (unsure == 0 || took > unsureTime) {
+			return
+		}
 		time.Sleep(nap) // a killed process takes a moment to go, and nothing tells when all are
 	}
 }
 
-// round kills the strays of an attempt once, lets go of those that have ended, and counts the rest. It holds the lock, so that nobody else
-// lets go of a process between the look and the kill.
-func (t *tree) round(main int, r ref) (left int) {
+// round kills the strays of an attempt once and lets go of those that have ended. It counts both, and those whose attempt cannot be told now. It
+// holds the lock, so that nobody else lets go of a process between the look and the kill.
+func (t *tree) round(main int, r ref) (found, unsure int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, p := range t.strays() {
-		switch {
-		case reaped(p.pid):
-		case p.session == main || p.group == main || marked(p.pid, r) || t.alone && len(t.mains) == 1:
+		if reaped(p.pid) {
+			found++
+			continue
+		}
+		ours, known := marked(p.pid, r)
+		if ours || p.session == main || p.group == main || t.alone && len(t.mains) == 1 {
 			_ = unix.Kill(p.pid, unix.SIGKILL)
-			left++
+			found++
+		} else if !known {
+			unsure++
 		}
 	}
-	return left
+	return found, unsure
 }
 
 // reap lets go of strays that ended by themselves.
@@ -133,14 +146,15 @@ func look(pid int) (process, bool) {
 	return process{pid: pid, group: group, session: session}, true
 }
 
-// marked reports whether a process carries an attempt's mark in the environment it was started with.
-func marked(pid int, r ref) bool {
+// marked reports whether a process carries an attempt's mark in the environment it was started with. That is not known of one that is just
+// becoming another program, or that has no environment at all.
+func marked(pid int, r ref) (ours, known bool) {
 	environ, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
 	if err != nil {
-		return false
+		return false, !errors.Is(err, unix.ESRCH)
 	}
 	mark := append([]byte(r.mark()), 0)
-	return bytes.HasPrefix(environ, mark) || bytes.Contains(environ, append([]byte{0}, mark...))
+	return bytes.HasPrefix(environ, mark) || bytes.Contains(environ, append([]byte{0}, mark...)), len(environ) > 0
 }
 
 // children lists the children of a process. The kernel keeps them by thread.
