@@ -18,6 +18,27 @@ import (
 	"github.com/retinue-sched/retinue/daemon/cluster/model"
 )
 
+// refusal is an error and what it has to say.
+type refusal struct {
+	err    error
+	code   int32
+	reason metav1.StatusReason
+	words  string
+}
+
+func (c refusal) check(t *testing.T) {
+	t.Helper()
+	status, ok := c.err.(apierrors.APIStatus)
+	if !ok {
+		t.Errorf("want %d %s %q, got %v", c.code, c.reason, c.words, c.err)
+		return
+	}
+	got := status.Status()
+	if got.Code != c.code || (c.reason != "" && got.Reason != c.reason) || !strings.Contains(got.Message, c.words) {
+		t.Errorf("got %d %s %q, want %d %s %q", got.Code, got.Reason, got.Message, c.code, c.reason, c.words)
+	}
+}
+
 // Each refusal has the code, the reason and the words of a real server.
 func TestRefusals(t *testing.T) {
 	s := newServer(t, model.Config{})
@@ -32,10 +53,6 @@ func TestRefusals(t *testing.T) {
 	versioned := newPod("new")
 	versioned.ResourceVersion = "7"
 	uid, old := types.UID("other"), "1"
-	list := func(o metav1.ListOptions) error {
-		_, err := s.List(podAt("default", ""), o)
-		return err
-	}
 	update := func(p *corev1.Pod) error {
 		_, err := s.Update(t0, podAt("default", "there"), p, metav1.UpdateOptions{})
 		return err
@@ -44,22 +61,13 @@ func TestRefusals(t *testing.T) {
 		_, _, err := s.Delete(t0, podAt("default", name), o)
 		return err
 	}
-	patch := func(kind types.PatchType, text string) error {
-		_, err := s.Patch(t0, podAt("default", "there"), kind, []byte(text), metav1.PatchOptions{})
-		return err
-	}
 	post := func(ref model.Ref, obj model.Object) error {
 		_, err := s.Create(t0, ref, obj, metav1.CreateOptions{})
 		return err
 	}
 	_, missing := s.Read(podAt("default", "nosuch"))
 	_, unknown := s.Read(model.Ref{Resource: "gizmos", Name: "x"})
-	for _, c := range []struct {
-		err    error
-		code   int32
-		reason metav1.StatusReason
-		words  string
-	}{
+	for _, c := range []refusal{
 		{missing, 404, metav1.StatusReasonNotFound, `pods "nosuch" not found`},
 		{unknown, 404, metav1.StatusReasonNotFound, "the server could not find the requested resource"},
 		{post(podAt("default", ""), newPod("there")), 409, metav1.StatusReasonAlreadyExists, `pods "there" already exists`},
@@ -73,31 +81,52 @@ func TestRefusals(t *testing.T) {
 		{del("nosuch", metav1.DeleteOptions{}), 404, metav1.StatusReasonNotFound, `pods "nosuch" not found`},
 		{del("there", metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}}), 409, metav1.StatusReasonConflict, "the UID in the precondition (other) does not match the UID in record"},
 		{del("there", metav1.DeleteOptions{Preconditions: &metav1.Preconditions{ResourceVersion: &old}}), 409, metav1.StatusReasonConflict, "the ResourceVersion in the precondition (1) does not match the ResourceVersion in record"},
+		{s.Bind(t0, podAt("default", "nosuch"), "n1"), 404, metav1.StatusReasonNotFound, `pods "nosuch" not found`},
+	} {
+		c.check(t)
+	}
+	if after := read(t, s, "there"); after.ResourceVersion != there.ResourceVersion {
+		t.Errorf("a refused write wrote: version %s, was %s", after.ResourceVersion, there.ResourceVersion)
+	}
+}
+
+func TestRefusedReads(t *testing.T) {
+	s := newServer(t, model.Config{})
+	list := func(o metav1.ListOptions) error {
+		_, err := s.List(podAt("default", ""), o)
+		return err
+	}
+	for _, c := range []refusal{
 		{list(metav1.ListOptions{FieldSelector: "spec.colour=red"}), 400, metav1.StatusReasonBadRequest, "field label not supported: spec.colour"},
 		{list(metav1.ListOptions{LabelSelector: "a=b=c"}), 400, metav1.StatusReasonBadRequest, "found '='"},
 		{list(metav1.ListOptions{ResourceVersion: "x"}), 400, metav1.StatusReasonBadRequest, "invalid resource version"},
 		{list(metav1.ListOptions{ResourceVersion: "999999"}), 504, metav1.StatusReasonTimeout, "Too large resource version: 999999, current: "},
 		{list(metav1.ListOptions{Continue: "?"}), 400, metav1.StatusReasonBadRequest, "continue key is not valid"},
 		{list(metav1.ListOptions{ResourceVersionMatch: "Exact"}), 422, metav1.StatusReasonInvalid, "resourceVersionMatch is forbidden unless resourceVersion is provided"},
+	} {
+		c.check(t)
+	}
+}
+
+func TestRefusedPatches(t *testing.T) {
+	s := newServer(t, model.Config{})
+	create(t, s, newPod("there"))
+	before := s.Version()
+	patch := func(kind types.PatchType, text string) error {
+		_, err := s.Patch(t0, podAt("default", "there"), kind, []byte(text), metav1.PatchOptions{})
+		return err
+	}
+	for _, c := range []refusal{
 		{patch(types.ApplyYAMLPatchType, "{}"), 415, metav1.StatusReasonUnsupportedMediaType, "accepted media types include: application/json-patch+json, application/merge-patch+json"},
 		{patch(types.MergePatchType, "nonsense"), 400, metav1.StatusReasonBadRequest, ""},
 		{patch(types.JSONPatchType, `[{"op":"test","path":"/metadata/name","value":"x"}]`), 422, "", ""},
 		{patch(types.JSONPatchType, `[{"op":"replace","path":"/metadata/name","value":"x"}]`), 400, metav1.StatusReasonBadRequest, "does not match the name on the URL"},
 		{patch(types.MergePatchType, `{"metadata":{"resourceVersion":"1"}}`), 409, metav1.StatusReasonConflict, "the object has been modified"},
-		{s.Bind(t0, podAt("default", "nosuch"), "n1"), 404, metav1.StatusReasonNotFound, `pods "nosuch" not found`},
 	} {
-		status, ok := c.err.(apierrors.APIStatus)
-		if !ok {
-			t.Errorf("want %d %s %q, got %v", c.code, c.reason, c.words, c.err)
-			continue
-		}
-		got := status.Status()
-		if got.Code != c.code || (c.reason != "" && got.Reason != c.reason) || !strings.Contains(got.Message, c.words) {
-			t.Errorf("got %d %s %q, want %d %s %q", got.Code, got.Reason, got.Message, c.code, c.reason, c.words)
-		}
+		c.check(t)
 	}
-	if after := read(t, s, "there"); after.ResourceVersion != there.ResourceVersion {
-		t.Errorf("a refused write wrote: version %s, was %s", after.ResourceVersion, there.ResourceVersion)
+	if s.Version() != before {
+		t.Errorf("a refused patch wrote")
 	}
 }
 

@@ -116,19 +116,7 @@ func resources() []*resource {
 				return map[string]string{"status.phase": string(obj.(*corev1.Namespace).Status.Phase)}
 			},
 		}),
-		typed[corev1.Node](resource{
-			Resource:      Resource{Name: "nodes", Singular: "node", Kind: "Node", Short: []string{"no"}, Status: true},
-			name:          validation.NameIsDNSSubdomain,
-			prepareUpdate: func(obj, old Object) { obj.(*corev1.Node).Status = old.(*corev1.Node).Status },
-			prepareStatus: func(obj, old Object) { obj.(*corev1.Node).Spec = old.(*corev1.Node).Spec },
-			fields: func(obj Object) map[string]string {
-				unschedulable := "false"
-				if obj.(*corev1.Node).Spec.Unschedulable {
-					unschedulable = "true"
-				}
-				return map[string]string{"spec.unschedulable": unschedulable}
-			},
-		}),
+		nodeResource(),
 		typed[corev1.PersistentVolumeClaim](resource{
 			Resource: Resource{
 				Name: "persistentvolumeclaims", Singular: "persistentvolumeclaim", Kind: "PersistentVolumeClaim",
@@ -163,6 +151,22 @@ func resources() []*resource {
 			},
 		}),
 	}
+}
+
+func nodeResource() *resource {
+	return typed[corev1.Node](resource{
+		Resource:      Resource{Name: "nodes", Singular: "node", Kind: "Node", Short: []string{"no"}, Status: true},
+		name:          validation.NameIsDNSSubdomain,
+		prepareUpdate: func(obj, old Object) { obj.(*corev1.Node).Status = old.(*corev1.Node).Status },
+		prepareStatus: func(obj, old Object) { obj.(*corev1.Node).Spec = old.(*corev1.Node).Spec },
+		fields: func(obj Object) map[string]string {
+			unschedulable := "false"
+			if obj.(*corev1.Node).Spec.Unschedulable {
+				unschedulable = "true"
+			}
+			return map[string]string{"spec.unschedulable": unschedulable}
+		},
+	})
 }
 
 func podResource() *resource {
