@@ -112,6 +112,9 @@ func (s *applicationService) GetApplication(ctx context.Context, req *apiv1.GetA
 	if err != nil {
 		return nil, err
 	}
+	if _, err := m.Fresh(ctx); err != nil {
+		return nil, failed(err)
+	}
 	return &apiv1.GetApplicationResponse{Application: s.application(m)}, nil
 }
 
@@ -239,6 +242,9 @@ func (s *applicationService) ListExecutors(ctx context.Context, req *apiv1.ListE
 	m, err := s.find(ctx, req.GetNamespace(), req.GetApplication())
 	if err != nil {
 		return nil, err
+	}
+	if _, err := m.Fresh(ctx); err != nil {
+		return nil, failed(err)
 	}
 	return &apiv1.ListExecutorsResponse{Executors: s.executors(m)}, nil
 }

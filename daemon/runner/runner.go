@@ -70,7 +70,9 @@ type Runner struct {
 	clients   *clients
 	published atomic.Pointer[application.Status]
 	changed   *broadcast
+	refresh   chan chan *application.Status
 	ended     chan struct{} // closed by the first Ended effect
+	stopped   chan struct{} // closed when the application is no longer driven
 }
 
 func newRunner(cfg application.Config, carriers Carriers, clock func() snapshot.Instant, log *slog.Logger) *Runner {
@@ -83,7 +85,9 @@ func newRunner(cfg application.Config, carriers Carriers, clock func() snapshot.
 		asks:    make(chan application.AskPolicy, 4),
 		clients: newClients(),
 		changed: newBroadcast(),
+		refresh: make(chan chan *application.Status),
 		ended:   make(chan struct{}),
+		stopped: make(chan struct{}),
 	}
 	r.publish()
 	return r
@@ -94,6 +98,19 @@ func (r *Runner) Key() Key { return r.key }
 
 // Current returns the newest published status. It never changes; keep it as long as you like.
 func (r *Runner) Current() *application.Status { return r.published.Load() }
+
+// Fresh returns the status of this moment: it holds whatever a reply or a watch has shown before the call.
+func (r *Runner) Fresh(ctx context.Context) (*application.Status, error) {
+	answer := make(chan *application.Status, 1)
+	select {
+	case r.refresh <- answer:
+		return <-answer, nil
+	case <-r.stopped:
+		return nil, ErrClosed
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
 
 // Changed returns a channel that is closed when a newer status than the current one is published.
 func (r *Runner) Changed() <-chan struct{} { return r.changed.wait() }
@@ -120,6 +137,7 @@ func (r *Runner) run(ctx context.Context) error {
 	for {
 		select {
 		case <-ctx.Done():
+			close(r.stopped)
 			r.clients.closeAll()
 			return context.Cause(ctx)
 		case <-r.in.more:
@@ -134,6 +152,10 @@ func (r *Runner) run(ctx context.Context) error {
 		case <-publish.C:
 			waiting = false
 			r.publish()
+			continue
+		case answer := <-r.refresh:
+			r.publish()
+			answer <- r.Current()
 			continue
 		}
 		if !waiting {

@@ -110,10 +110,22 @@ func (f *fleet) stop() error {
 			errs = append(errs, err)
 		}
 	}
-	if left := f.survivors(); len(left) > 0 {
-		errs = append(errs, fmt.Errorf("processes were left behind: %s", strings.Join(left, "; ")))
-	}
+	errs = append(errs, f.gone())
 	return errors.Join(errs...)
+}
+
+// gone waits a moment for what was told to end, and complains of what has not.
+func (f *fleet) gone() error {
+	const moment = 5 * time.Second
+	for deadline := time.Now().Add(moment); ; time.Sleep(20 * time.Millisecond) {
+		left := f.survivors()
+		if len(left) == 0 {
+			return nil
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("processes were left behind: %s", strings.Join(left, "; "))
+		}
+	}
 }
 
 func (f *fleet) stopDaemon() error {
