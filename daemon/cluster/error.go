@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"context"
 	"errors"
 	"net"
 	"net/http"
@@ -9,7 +8,6 @@ import (
 	"syscall"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -164,13 +162,4 @@ func admissionOr(s metav1.Status, otherwise Class) Class {
 		}
 	}
 	return otherwise
-}
-
-// Terminating reports whether an error says that the namespace is going away.
-func Terminating(err error) bool { return apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) }
-
-// Timeout reports whether an error is a deadline of the caller's.
-func Timeout(err error) bool {
-	var n net.Error
-	return errors.Is(err, context.DeadlineExceeded) || errors.As(err, &n) && n.Timeout()
 }

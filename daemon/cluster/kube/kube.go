@@ -171,7 +171,7 @@ func (c *Cluster) page(ctx context.Context, namespace string, opts *metav1.ListO
 
 // Watch implements cluster.Watcher.
 func (c *Cluster) Watch(ctx context.Context, q cluster.Query, from string) (cluster.Stream, error) {
-	life := c.cfg.WatchTimeout + rand.N(c.cfg.WatchTimeout) // so that the watches of many daemons do not end together
+	life := (c.cfg.WatchTimeout + rand.N(c.cfg.WatchTimeout)).Truncate(time.Second) // at random, so that many daemons' watches do not end together
 	opts := metav1.ListOptions{
 		LabelSelector: q.Selector, ResourceVersion: from, Watch: true, AllowWatchBookmarks: true, TimeoutSeconds: new(int64(life / time.Second)),
 	}
