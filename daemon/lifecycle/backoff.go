@@ -75,7 +75,7 @@ func (b *Backoff) Started(id snapshot.ID) bool {
 	if !probe || !b.backing {
 		return false
 	}
-	b.backing, b.requests, b.failures = false, 0, nil
+	b.backing, b.failures = false, nil
 	for other := range b.open {
 		b.open[other] = false // they belong to a back-off that is over
 	}

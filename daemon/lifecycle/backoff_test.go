@@ -118,17 +118,20 @@ func TestBackoffDelays(t *testing.T) {
 	}
 }
 
-// However many were asked for, the delay is more than nothing and at most the longest.
+// However many were asked for, the delay is more than nothing, never shorter than the one before, and at most the longest.
 func TestBackoffDelayIsBounded(t *testing.T) {
 	for _, limit := range []time.Duration{2 * time.Minute, math.MaxInt64, 0} {
 		b := lifecycle.NewBackoff(lifecycle.Budget{Threshold: 1, Initial: 10 * time.Second, Max: limit})
 		b.Requested(0, 1)
 		b.Failed(0, 1)
+		before := at(1)
 		for id := range snapshot.ID(2048) {
 			b.Requested(0, id+2)
-			if until, ok := b.Until(); !ok || until <= 0 || time.Duration(until) > max(limit, 1) {
-				t.Fatalf("after %d requests: %v, %v", id+1, until, ok)
+			until, ok := b.Until()
+			if !ok || until < before || time.Duration(until) > max(limit, 1) {
+				t.Fatalf("after %d requests: %v, %v, and before %v", id+1, until, ok, before)
 			}
+			before = until
 		}
 	}
 }

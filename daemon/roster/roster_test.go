@@ -151,6 +151,9 @@ func TestSilence(t *testing.T) {
 		t.Errorf("next %v, want %v", at, half.Add(timeout)+1)
 	}
 	r.Beat(t0, 1, 1) // an older sign of life changes nothing
+	if lost := r.Expire(half.Add(timeout)); lost != nil {
+		t.Errorf("lost at the timeout after the newest beat: %v", lost)
+	}
 	if lost := r.Expire(half.Add(timeout) + 1); !slices.Equal(executors(lost), []snapshot.ID{1}) {
 		t.Errorf("lost: %+v", lost)
 	}
