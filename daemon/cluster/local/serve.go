@@ -13,9 +13,9 @@ import (
 	"os"
 	"runtime"
 	"strconv"
+	"sync"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/version"
 
 	"github.com/retinue-sched/retinue/daemon/cluster/local/kubelet"
@@ -165,25 +165,28 @@ func (c *cluster) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	parts, partsCtx := errgroup.WithContext(ctx)
+	partsCtx, end := context.WithCancelCause(ctx)
+	var parts sync.WaitGroup
+	start := func(run func(context.Context) error) { parts.Go(func() { end(run(partsCtx)) }) } // the first to end, ends all
 	server := c.server(handler)
 	serving := make(chan error, 1)
 	go func() { serving <- server.ServeTLS(c.listener, "", "") }()
-	parts.Go(func() error { return node.Run(partsCtx) })
-	parts.Go(func() error { return (&namespaces{store: st}).run(partsCtx) })
-	parts.Go(func() error {
+	start(node.Run)
+	start((&namespaces{store: st}).run)
+	start(func(ctx context.Context) error {
 		select {
 		case err := <-serving:
 			return fmt.Errorf("serving the API: %w", err)
-		case <-partsCtx.Done():
-			return context.Cause(partsCtx)
+		case <-ctx.Done():
+			return context.Cause(ctx)
 		}
 	})
 	c.options.Log.LogAttrs(ctx, slog.LevelInfo, "local cluster ready", slog.String("address", c.listener.Addr().String()))
 	if c.options.Ready != nil {
 		c.options.Ready(c.status())
 	}
-	err = parts.Wait()
+	parts.Wait()
+	err = context.Cause(partsCtx)
 	close(done)
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastAnswers)
 	defer cancel()

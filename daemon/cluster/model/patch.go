@@ -8,13 +8,14 @@ import (
 	"time"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	kubejson "k8s.io/apimachinery/pkg/runtime/serializer/json"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
-	kjson "sigs.k8s.io/json"
 )
 
 // Patch changes the object at ref, or its status, by a merge, strategic merge or JSON patch, and returns the result.
@@ -45,13 +46,14 @@ func (s *Server) Patch(now time.Time, ref Ref, kind types.PatchType, patch []byt
 
 // decodePatched reads the result of a patch, and minds unknown fields when the client asks for that.
 func decodePatched(r *resource, text []byte, fieldValidation string) (Object, error) {
+	kinds := runtime.NewScheme()
+	kinds.AddKnownTypes(corev1.SchemeGroupVersion, r.fresh())
+	reader := kubejson.NewSerializerWithOptions(kubejson.DefaultMetaFactory, kinds, kinds,
+		kubejson.SerializerOptions{Strict: fieldValidation == metav1.FieldValidationStrict})
+	kind := r.kind()
 	next := r.fresh()
-	unknown, err := kjson.UnmarshalStrict(text, next)
-	switch {
-	case err != nil:
+	if _, _, err := reader.Decode(text, &kind, next); err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())
-	case len(unknown) > 0 && fieldValidation == metav1.FieldValidationStrict:
-		return nil, apierrors.NewBadRequest(runtime.NewStrictDecodingError(unknown).Error())
 	}
 	return next, nil
 }

@@ -12,7 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/fsnotify/fsnotify"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -86,14 +85,12 @@ func containerStatus(pod *corev1.Pod, name string) (*corev1.ContainerStatus, err
 	return nil, apierrors.NewBadRequest(fmt.Sprintf("container %s is not valid for pod %s", name, pod.Name))
 }
 
+// lookForLines is how often a log is looked at while somebody follows it, and only then.
+const lookForLines = 100 * time.Millisecond
+
 func (k *Kubelet) copyLog(ctx context.Context, pod *corev1.Pod, container, path string, sel *selection) error {
-	watcher, err := watchLog(path, sel.opts.Follow)
-	if err != nil {
-		return fmt.Errorf("following the log: %w", err)
-	}
-	if watcher != nil {
-		defer watcher.Close()
-	}
+	ticker := time.NewTicker(lookForLines)
+	defer ticker.Stop()
 	file, skip, err := openForTail(path, sel)
 	if err != nil {
 		return fmt.Errorf("reading the log: %w", err)
@@ -115,26 +112,10 @@ func (k *Kubelet) copyLog(ctx context.Context, pod *corev1.Pod, container, path 
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-watcher.Events:
-		case err := <-watcher.Errors:
-			return fmt.Errorf("following the log: %w", err)
+		case <-ticker.C:
 		case <-changed:
 		}
 	}
-}
-
-func watchLog(path string, follow bool) (*fsnotify.Watcher, error) {
-	if !follow {
-		return nil, nil //nolint:nilnil // nothing to watch
-	}
-	w, err := fsnotify.NewWatcher()
-	if err != nil {
-		return nil, err
-	}
-	if err := w.Add(strings.TrimSuffix(path, "/"+path[strings.LastIndexByte(path, '/')+1:])); err != nil {
-		return nil, errors.Join(err, w.Close())
-	}
-	return w, nil
 }
 
 // over reports whether the run whose log is followed has ended, and a channel that closes when that may have changed.
