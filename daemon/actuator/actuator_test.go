@@ -64,8 +64,8 @@ func sorted(s []string) []string {
 func TestNameIsTaken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := start(t, nil)
-		mine := r.plant(ourPod("a", 1))
-		foreign := ourPod("a", 2)
+		mine := r.plant(ourPod(1))
+		foreign := ourPod(2)
 		foreign.Annotations[pod.AnnotationIntent] = "another"
 		planted := r.plant(foreign)
 		r.act.Enqueue("a", create(1))
@@ -202,7 +202,7 @@ func TestBuildError(t *testing.T) {
 func TestRetryAfter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := start(t, nil)
-		old := r.plant(ourPod("a", 9))
+		old := r.plant(ourPod(9))
 		r.script("create", answering(apierrors.NewTooManyRequests("slow down", 20)))
 		r.act.Enqueue("a", create(1))
 		synctest.Wait()

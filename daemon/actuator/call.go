@@ -98,7 +98,7 @@ func (a *Actuator) remove(ctx context.Context, o *order) result {
 	case r.class == cluster.NotFound:
 		return result{text: "the pod is gone"}
 	case r.class == cluster.Conflict && o.unsure:
-		return a.recheck(ctx, o, d, r)
+		return a.recheck(ctx, d, r)
 	case r.class == cluster.Conflict:
 		r.changed = true
 	}
@@ -127,7 +127,7 @@ func (a *Actuator) identify(ctx context.Context, o *order) (uid string, r result
 }
 
 // recheck finds out why a deletion that may have been carried out before meets a changed pod: a deletion is such a change itself.
-func (a *Actuator) recheck(ctx context.Context, o *order, d cluster.Deletion, met result) result {
+func (a *Actuator) recheck(ctx context.Context, d cluster.Deletion, met result) result {
 	p, err := a.cfg.Cluster.Read(ctx, d.Namespace, d.Name)
 	switch class := cluster.ClassOf(err); {
 	case class == cluster.NotFound:
@@ -156,8 +156,9 @@ func refusalOf(c cluster.Class) application.RefusalClass {
 		return application.RefusedAdmission
 	case cluster.Forbidden:
 		return application.RefusedForbidden
+	default:
+		return application.RefusedOther
 	}
-	return application.RefusedOther
 }
 
 // version is a pod's resourceVersion as a number, 0 where the cluster does not count.

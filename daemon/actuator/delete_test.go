@@ -41,7 +41,7 @@ func TestDeletePreconditions(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := start(t, nil)
-				eff := deletion(r.plant(ourPod("a", 1)), 1)
+				eff := deletion(r.plant(ourPod(1)), 1)
 				c.alter(r, &eff)
 				r.act.Enqueue("a", eff)
 				expect(t, "answers", r.heard(), c.want)
@@ -57,7 +57,7 @@ func TestDeletePreconditions(t *testing.T) {
 func TestDeletionMeetsItself(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := start(t, nil)
-		p := r.plant(ourPod("a", 1))
+		p := r.plant(ourPod(1))
 		r.bind(p.Name)
 		r.script("delete", commitThenHang)
 		r.act.Enqueue("a", deletion(r.find(p.Name), 1))
@@ -73,7 +73,7 @@ func TestDeletionMeetsItself(t *testing.T) {
 func TestDeletionMeetsAnotherChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := start(t, nil)
-		p := r.plant(ourPod("a", 1))
+		p := r.plant(ourPod(1))
 		r.script("delete", hang)
 		r.act.Enqueue("a", deletion(p, 1))
 		synctest.Wait()
@@ -96,7 +96,7 @@ func TestDeletionFails(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := start(t, nil)
-				p := r.plant(ourPod("a", 1))
+				p := r.plant(ourPod(1))
 				r.stick("delete "+p.Name, answering(c.err))
 				r.act.Enqueue("a", deletion(p, 1))
 				pass(time.Hour)
@@ -189,7 +189,7 @@ func TestDeleteByName(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := start(t, func(cfg *actuator.Config) { cfg.Intent = intent })
-				p := ourPod("a", 1)
+				p := ourPod(1)
 				c.spoil(p)
 				r.plant(p)
 				r.act.Enqueue("a", application.DeletePod{Executor: 1, Name: p.Name, Grace: -1})
@@ -206,7 +206,7 @@ func TestDeleteByName(t *testing.T) {
 func TestLaterDeletionReplacesEarlier(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := start(t, nil)
-		p := r.plant(ourPod("a", 1))
+		p := r.plant(ourPod(1))
 		r.bind(p.Name)
 		r.script("delete", slowly(time.Second))
 		gentle := deletion(p, 1)
@@ -232,7 +232,7 @@ func TestDeletionsAreNotStarved(t *testing.T) {
 			r.stick("create "+pod.Name("a", 1, id+1), hang)
 			r.act.Enqueue("a", create(id+1))
 		}
-		p := r.plant(ourPod("a", 999))
+		p := r.plant(ourPod(999))
 		r.act.Enqueue("a", deletion(p, 999))
 		expect(t, "answers", r.heard(), "a deleted 999 outcome 1")
 	})

@@ -239,7 +239,9 @@ func start(t *testing.T, tune func(*actuator.Config)) *rig {
 	}()
 	t.Cleanup(func() {
 		cancel(nil)
-		<-r.done
+		for range r.done { // until Run has returned
+			continue
+		}
 	})
 	return r
 }
@@ -295,9 +297,9 @@ func buildPod(app string, c application.CreatePod) (*corev1.Pod, error) {
 
 func intent(app string, id snapshot.ID) string { return app + "/" + strconv.FormatUint(uint64(id), 10) }
 
-// ourPod is the pod that the actuator would make.
-func ourPod(app string, id snapshot.ID) *corev1.Pod {
-	p, err := buildPod(app, application.CreatePod{Executor: id})
+// ourPod is the pod that the actuator would make for application a.
+func ourPod(id snapshot.ID) *corev1.Pod {
+	p, err := buildPod("a", application.CreatePod{Executor: id})
 	if err != nil {
 		panic(err)
 	}

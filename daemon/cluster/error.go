@@ -109,8 +109,9 @@ func classOfStatus(s metav1.Status) Class {
 	case metav1.StatusReasonInvalid, metav1.StatusReasonBadRequest, metav1.StatusReasonRequestEntityTooLarge,
 		metav1.StatusReasonNotAcceptable, metav1.StatusReasonUnsupportedMediaType:
 		return admissionOr(s, Invalid)
+	default:
+		return classOfCode(s)
 	}
-	return classOfCode(s)
 }
 
 // classOfCode sorts what has no reason that we know: proxies and webhooks answer with a bare code.

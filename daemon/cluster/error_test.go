@@ -37,7 +37,7 @@ func TestClassOf(t *testing.T) {
 		{"not found", apierrors.NewNotFound(pods, "x"), cluster.NotFound},
 		{"conflict", apierrors.NewConflict(pods, "x", errors.New("the UID in the precondition does not match")), cluster.Conflict},
 		{"expired", apierrors.NewResourceExpired("too old resource version"), cluster.Gone},
-		{"gone", apierrors.NewGone("gone"), cluster.Gone},
+		{"gone", status(410, metav1.StatusReasonGone, "gone"), cluster.Gone},
 		{"invalid", apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "x", nil), cluster.Invalid},
 		{"too large", apierrors.NewRequestEntityTooLargeError("3 MB"), cluster.Invalid},
 		{"quota", forbidden("exceeded quota: q, requested: pods=1"), cluster.Quota},

@@ -43,7 +43,7 @@ func TestListThenWatch(t *testing.T) {
 		r := start(t, w, nil)
 		expect(t, "shown", r.heard(), "list: a 1 Pending, b 2 Pending, b 10 Pending,")
 		w.create(executor("a", 3))
-		w.setPhase("b-i1-exec-2", corev1.PodRunning)
+		w.run("b-i1-exec-2")
 		w.delete("a-i1-exec-1")
 		expect(t, "shown", r.heard(), "a 3 Pending", "b 2 Running", "a 1 Terminating", "a 1 Deleted")
 		if _, ok := r.feed.Age(); !ok {
@@ -89,7 +89,7 @@ func TestBrokenWatch(t *testing.T) {
 		w.create(executor("a", 1)) // while nobody watches
 		pass(time.Second)
 		expect(t, "shown last", last(r.heard()), "list: a 1 Pending,")
-		w.setPhase("a-i1-exec-1", corev1.PodRunning)
+		w.run("a-i1-exec-1")
 		expect(t, "shown", r.heard(), "a 1 Running")
 	})
 }
@@ -143,7 +143,7 @@ func TestSilence(t *testing.T) {
 		expect(t, "shown while it is silent", r.heard())
 		pass(3 * time.Second)
 		expect(t, "shown last", last(r.heard()), "list: a 1 Pending,")
-		w.setPhase("a-i1-exec-1", corev1.PodRunning)
+		w.run("a-i1-exec-1")
 		expect(t, "shown", r.heard(), "a 1 Running")
 	})
 }
@@ -259,8 +259,8 @@ func TestForeignPods(t *testing.T) {
 		var log bytes.Buffer
 		r := start(t, w, func(c *source.Config) { c.Log = slog.New(slog.NewTextHandler(&log, nil)) })
 		expect(t, "shown", r.heard(), "list: a 1 Pending,")
-		w.setPhase("a-i1-exec-7", corev1.PodRunning)
-		w.setPhase("a-i1-exec-1", corev1.PodRunning)
+		w.run("a-i1-exec-7")
+		w.run("a-i1-exec-1")
 		pass(2 * time.Hour)
 		if n := strings.Count(log.String(), "left out"); n != 1 || !strings.Contains(log.String(), "EXECID") {
 			t.Errorf("complained %d times, want once with the label's value:\n%s", n, log.String())
@@ -342,7 +342,7 @@ func play(w *world, there map[int]bool, kind, id int) {
 		w.create(executor("a", snapshot.ID(id)))
 		there[id] = true
 	case kind == 2 && there[id]:
-		w.setPhase(name, corev1.PodRunning)
+		w.run(name)
 	case kind == 3 && there[id]:
 		w.delete(name)
 		there[id] = false

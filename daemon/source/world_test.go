@@ -68,14 +68,15 @@ func (w *world) create(p *corev1.Pod) {
 	})
 }
 
-func (w *world) setPhase(name string, phase corev1.PodPhase) {
+// run makes a pod run.
+func (w *world) run(name string) {
 	w.do(func(s *model.Server) error {
 		obj, err := s.Read(ref(name))
 		if err != nil {
 			return err
 		}
 		p := obj.(*corev1.Pod).DeepCopy()
-		p.Status.Phase = phase
+		p.Status.Phase = corev1.PodRunning
 		status := ref(name)
 		status.Subresource = "status"
 		_, err = s.Update(time.Now(), status, p, metav1.UpdateOptions{})
@@ -255,7 +256,9 @@ func start(t *testing.T, w *world, tune func(*source.Config)) *rig {
 	}()
 	t.Cleanup(func() {
 		cancel(nil)
-		<-r.done
+		for range r.done { // until Run has returned
+			continue
+		}
 	})
 	return r
 }

@@ -138,7 +138,8 @@ func TestPodsOverTheWire(t *testing.T) {
 	if diff := cmp.Diff([]string{"a1", "a2", "a3", "a4", "a5"}, names); diff != "" {
 		t.Errorf("pages differ (-want +got):\n%s", diff)
 	}
-	if p, err := c.Read(ctx, "default", "b1"); err != nil || p.UID != last.UID {
+	p, err := c.Read(ctx, "default", "b1")
+	if err != nil || p.UID != last.UID {
 		t.Errorf("read %v, %v", p, err)
 	}
 	_, err = c.Read(ctx, "default", "nobody")
@@ -179,17 +180,16 @@ func TestWatchOverTheWire(t *testing.T) {
 	}
 	defer stream.Close()
 	for _, name := range []string{"a1", "b1", "a2"} {
-		if _, err := c.Create(t.Context(), simple(name)); err != nil {
-			t.Fatal(err)
-		}
+		_, err = c.Create(t.Context(), simple(name))
+		classIs(t, "creating "+name, err, cluster.None)
 	}
 	classIs(t, "deleting", c.Delete(t.Context(), cluster.Deletion{Namespace: "default", Name: "a1", Grace: 0}), cluster.None)
 	var seen []string
 	bookmarks := 0
 	for deleted := false; !deleted || bookmarks == 0; {
-		ev, err := stream.Next(t.Context())
-		if err != nil {
-			t.Fatal(err)
+		ev, broken := stream.Next(t.Context())
+		if broken != nil {
+			t.Fatal(broken)
 		}
 		if ev.Version == "" {
 			t.Errorf("event %+v has no version", ev)
