@@ -109,7 +109,10 @@ func TestSnapshotsFollow(t *testing.T) {
 	third := s.Snapshot()
 	s.Replace(t2, 9, []Observation{seen(3, 7, Pending), seen(4, 8, Pending)})
 	want := []map[ID]Phase{
-		{}, {1: Pending, 2: Running}, {1: Pending, 2: Succeeded}, {1: Pending, 2: Succeeded, 3: Pending},
+		{},
+		{1: Pending, 2: Running},
+		{1: Pending, 2: Succeeded},
+		{1: Pending, 2: Succeeded, 3: Pending},
 		{1: Deleted, 2: Succeeded, 3: Pending, 4: Pending},
 	}
 	got := []map[ID]Phase{show(empty), show(first), show(second), show(third), show(s.Snapshot())}
