@@ -1,0 +1,98 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/retinue-sched/retinue/sdk/client"
+)
+
+// streams is where the program reads and writes.
+type streams struct {
+	in       io.Reader
+	out, err io.Writer
+}
+
+// program is what all commands share: the streams and the global flags.
+type program struct {
+	streams
+	daemon    client.Config
+	namespace string
+	timeout   time.Duration
+}
+
+// newRoot makes the tree of commands.
+func newRoot(p *program) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "retinue",
+		Short: "Keep applications attended by executors, and run tasks on them",
+		Long: `retinue talks to a daemon, retinued, which keeps each application attended by as many executors as it needs.
+
+It finds the daemon by --daemon, or RETINUE_DAEMON, or at the Unix socket where a daemon of the same user listens by default.
+Installed under the name kubectl-retinue it is also a plugin of kubectl.`,
+		SilenceUsage: true, SilenceErrors: true,
+		Args: noArgs, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.SetIn(p.in)
+	root.SetOut(p.out)
+	root.SetErr(p.err)
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return usagef("%v: `%s --help` lists the flags", err, cmd.CommandPath())
+	})
+	p.daemon = client.ConfigFromEnvironment()
+	flags := root.PersistentFlags()
+	flags.StringVar(&p.daemon.Address, "daemon", p.daemon.Address, "where the daemon is: unix:///path/to/socket or host:port")
+	flags.StringVar(&p.daemon.TokenFile, "token-file", p.daemon.TokenFile, "file with the token that lets you in over TCP")
+	flags.StringVar(&p.daemon.CAFile, "ca-file", p.daemon.CAFile, "certificate authority of the daemon's certificate")
+	flags.StringVarP(&p.namespace, "namespace", "n", "", "namespace of the application; the daemon's default when empty")
+	flags.DurationVar(&p.timeout, "request-timeout", 30*time.Second, "how long one request may take")
+	root.AddCommand(p.commands()...)
+	return root
+}
+
+// commands lists the commands, in the order in which help shows them.
+func (p *program) commands() []*cobra.Command {
+	return []*cobra.Command{
+		newLocal(p), newVersion(p),
+	}
+}
+
+// connected runs do with a connection to the daemon.
+func (p *program) connected(do func(c *client.Client) error) error {
+	c, err := client.New(p.daemon)
+	if err != nil {
+		return usagef("%v", err)
+	}
+	defer func() { _ = c.Close() }()
+	if err := do(c); err != nil {
+		return p.explain(err)
+	}
+	return nil
+}
+
+// request bounds one request.
+func (p *program) request(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, p.timeout)
+}
+
+// printf writes to the standard output. An error there (a closed pipe) ends the program soon enough by itself.
+func (p *program) printf(format string, args ...any) { _, _ = fmt.Fprintf(p.out, format, args...) }
+
+// noArgs refuses arguments with a sentence.
+func noArgs(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	if cmd.HasSubCommands() {
+		hint := ""
+		if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+			hint = fmt.Sprintf(": did you mean %q?", near[0])
+		}
+		return usagef("%s has no command %q%s", cmd.CommandPath(), args[0], hint)
+	}
+	return usagef("%s takes no arguments, and got %q", cmd.CommandPath(), args[0])
+}
