@@ -32,7 +32,6 @@ const (
 	answerAt   = 4096
 	inputAt    = pageSize
 	bigView    = 16 << 10 // bytes; a view of many has more, one of a self-test less
-	many       = 500
 )
 
 // harmless returns the code of a policy that answers nothing, by export.
@@ -193,7 +192,8 @@ func untilFull() []byte {
 
 // repeated does something n times. The address scratchAt counts.
 func repeated(n int32, instructions ...[]byte) []byte {
-	return slices.Concat([]byte{0x03, 0x40}, bytes.Join(instructions, nil),
+	return slices.Concat(i32Const(scratchAt), i32Const(0), []byte{0x36, 2, 0}, // store
+		[]byte{0x03, 0x40}, bytes.Join(instructions, nil),
 		i32Const(scratchAt), i32Const(scratchAt), []byte{0x28, 2, 0}, i32Const(1), []byte{0x6a, 0x36, 2, 0}, // load, add, store
 		i32Const(scratchAt), []byte{0x28, 2, 0}, i32Const(n), []byte{0x48, 0x0d, 0x00, 0x0b}) // load, lt_s, br_if 0
 }

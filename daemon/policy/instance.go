@@ -100,18 +100,7 @@ func (i *instance) accept(ctx context.Context, settings string) *fault {
 
 // ask asks about an encoded view and returns a checked decision that does not share memory with the guest.
 func (i *instance) ask(ctx context.Context, hook hostabi.Hook, view []byte) (hostabi.Decision, *fault) {
-	at, f := i.hand(ctx, hostabi.BufferInput, view)
-	if f != nil {
-		return hostabi.Decision{}, f
-	}
-	packed, f := i.call(ctx, "deciding", i.hooks[hook], at, uint64(len(view)))
-	switch {
-	case f != nil:
-		return hostabi.Decision{}, f
-	case packed == 0:
-		return hostabi.Decision{}, i.refusal(ctx, "could not decide")
-	}
-	answer, f := i.read(packed, i.output)
+	answer, f := i.answer(ctx, hook, view)
 	if f != nil {
 		return hostabi.Decision{}, f
 	}
@@ -120,6 +109,22 @@ func (i *instance) ask(ctx context.Context, hook hostabi.Hook, view []byte) (hos
 		return hostabi.Decision{}, faultf(causeDecision, "answered with what is no decision: %w", err)
 	}
 	return decision, nil
+}
+
+// answer returns what the guest answers, in the guest's memory.
+func (i *instance) answer(ctx context.Context, hook hostabi.Hook, view []byte) ([]byte, *fault) {
+	at, f := i.hand(ctx, hostabi.BufferInput, view)
+	if f != nil {
+		return nil, f
+	}
+	packed, f := i.call(ctx, "deciding", i.hooks[hook], at, uint64(len(view)))
+	switch {
+	case f != nil:
+		return nil, f
+	case packed == 0:
+		return nil, i.refusal(ctx, "could not decide")
+	}
+	return i.read(packed, i.output)
 }
 
 // hand copies bytes into a buffer of the guest and returns where it is.

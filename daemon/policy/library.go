@@ -105,6 +105,9 @@ func checkName(name string) error {
 
 // compiled waits until a module is in the library, and starts to compile it if nobody has.
 func (l *library) compiled(ctx context.Context, name string, c checked, shipped bool) error {
+	if ctx.Err() != nil { // nobody would wait for what is begun here
+		return fmt.Errorf("loading policy %s: %w", name, context.Cause(ctx))
+	}
 	l.mu.Lock()
 	p := l.pending[c.digest]
 	_, there := l.modules[c.digest]
@@ -137,6 +140,10 @@ func (l *library) compiled(ctx context.Context, name string, c checked, shipped 
 func (l *library) compile(ctx context.Context, p *pending, c checked, shipped bool) {
 	l.turn <- struct{}{}
 	defer func() { <-l.turn }()
+	if l.isClosed() {
+		l.settle(ctx, p, c.digest, nil, errClosed)
+		return
+	}
 	began := time.Now()
 	limit := l.engine.cfg.CompileTimeout
 	late := time.AfterFunc(limit, func() {
@@ -162,6 +169,12 @@ func (l *library) compile(ctx context.Context, p *pending, c checked, shipped bo
 	if m != nil {
 		_ = m.code.Close(ctx) // it never fails: there is nothing to flush
 	}
+}
+
+func (l *library) isClosed() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.closed
 }
 
 // settle says how a compilation ended, and whether that is news.

@@ -1,0 +1,63 @@
+package policy
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/retinue-sched/retinue/hostabi"
+)
+
+// A question about many executors to a shipped policy, with all limits on: the view is filled and encoded, copied in, decided on, and the
+// decision checked and copied out.
+func BenchmarkAsk(b *testing.B) {
+	for _, policy := range []string{"direct", "elastic"} {
+		for _, executors := range []uint32{100, 10_000} {
+			for _, hook := range hooks() {
+				b.Run(fmt.Sprintf("%s/%v/%d", policy, hook, executors), func(b *testing.B) {
+					h := shippedHost(b)
+					if _, _, err := h.Bind(b.Context(), "shop/a", Binding{Policy: policy}); err != nil {
+						b.Fatal(err)
+					}
+					question := running(executors)
+					b.ReportAllocs()
+					for b.Loop() {
+						if answer := h.Ask(b.Context(), "shop/a", hook, question); answer.Fault != "" {
+							b.Fatal(answer.Fault)
+						}
+					}
+				})
+			}
+		}
+	}
+}
+
+// What of BenchmarkAsk is the view: filling and encoding it.
+func BenchmarkEncode(b *testing.B) {
+	for _, executors := range []uint32{100, 10_000} {
+		b.Run(fmt.Sprint(executors), func(b *testing.B) {
+			d := newDesk()
+			question := running(executors)
+			b.ReportAllocs()
+			for b.Loop() {
+				d.take(hostabi.HookAllocate, question)
+				d.encode(hostabi.Projection{})
+			}
+		})
+	}
+}
+
+// Making an instance: what a fault costs the next question.
+func BenchmarkInstantiate(b *testing.B) {
+	h := shippedHost(b)
+	m, _, err := h.library.find(b.Context(), "direct")
+	if err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		i, f := h.engine.instantiate(b.Context(), m, noSettings)
+		if f != nil {
+			b.Fatal(f)
+		}
+		i.close(b.Context())
+	}
+}
