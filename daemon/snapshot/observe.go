@@ -51,9 +51,10 @@ func (s *Store) Replace(now Instant, v Version, list []Observation) []Change {
 }
 
 // Surplus reports whether a pod that the cluster shows should not be there: it ended before anybody here knew it, or belongs to an executor that
-// was given up, or is another life under the id of a known executor and carries its intent token. Its object is to be deleted, by its uid.
+// was given up, or is another life under the id of a known executor and carries its intent token. Its object is to be deleted, by its uid. A pod
+// without an intent token is somebody else's, whatever its labels say, and never surplus.
 func (s *Store) Surplus(o *Observation) bool {
-	if o.Phase == Deleted || o.Deleting {
+	if o.Intent == "" || o.Phase == Deleted || o.Deleting {
 		return false
 	}
 	e := s.tree.find(o.ID)
@@ -142,6 +143,7 @@ func (e *Executor) take(now Instant, o *Observation) {
 	e.Born = cmp.Or(e.Born, o.Version)
 	e.UID = cmp.Or(o.UID, e.UID)
 	e.Name = cmp.Or(o.Name, e.Name)
+	e.Intent = cmp.Or(e.Intent, o.Intent)
 	e.Node = cmp.Or(o.Node, e.Node)
 	e.Zone = cmp.Or(o.Zone, e.Zone)
 	e.Capacity = cmp.Or(o.Capacity, e.Capacity)

@@ -199,6 +199,21 @@ func TestForeignPods(t *testing.T) {
 	}
 }
 
+// An executor that was asked for without a token has that of the pod which was first seen of it.
+func TestIntentIsLearnt(t *testing.T) {
+	s := NewStore()
+	s.Assume(t0, Executor{ID: 1, Name: "app-exec-1"})
+	s.Observe(t1, pod(10, Running))
+	again := pod(20, Running)
+	again.UID = "u2"
+	if !s.Surplus(&again) {
+		t.Error("another life of ours is not surplus")
+	}
+	if again.Intent = "theirs"; s.Surplus(&again) {
+		t.Error("another's pod is surplus")
+	}
+}
+
 // Who is unknown and lives is adopted; who is unknown and has ended is not, and is surplus.
 func TestAdoption(t *testing.T) {
 	s := NewStore()
@@ -208,12 +223,15 @@ func TestAdoption(t *testing.T) {
 	if !ok || !c.Adopted || c.After.Phase != Running || c.After.Profile != 3 || c.After.Born != 20 || c.After.Intent != "i1" {
 		t.Errorf("got %+v, %v", c, ok)
 	}
-	ended := Observation{ID: 2, UID: "u2", Version: 21, Phase: Failed}
+	ended := Observation{ID: 2, UID: "u2", Version: 21, Phase: Failed, Intent: "i2"}
 	if _, ok := s.Observe(t1, ended); ok || s.Len() != 1 {
 		t.Error("an ended pod was adopted")
 	}
 	if !s.Surplus(&ended) {
 		t.Error("an ended pod that nobody knows is not surplus")
+	}
+	if ended.Intent = ""; s.Surplus(&ended) {
+		t.Error("a pod that is not ours is surplus")
 	}
 	if _, ok := s.Observe(t1, Observation{Phase: Running, Version: 22}); ok {
 		t.Error("executor 0 was adopted")
