@@ -185,10 +185,11 @@ func (s *session) report(wish func(*apiv1.Report) bool) *apiv1.Report {
 	}
 }
 
-func (s *session) started(id uint64) {
+// started waits for the first task to run.
+func (s *session) started() {
 	s.t.Helper()
 	s.report(func(r *apiv1.Report) bool {
-		return r.GetTask().GetTask() == id && r.GetOutcome() == apiv1.Outcome_OUTCOME_STARTED
+		return r.GetTask().GetTask() == 1 && r.GetOutcome() == apiv1.Outcome_OUTCOME_STARTED
 	})
 }
 

@@ -26,7 +26,6 @@ func (a *Agent) dial() (*grpc.ClientConn, error) {
 		grpc.WithTransportCredentials(creds),
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 20 * time.Second, Timeout: 10 * time.Second}),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage), grpc.MaxCallSendMsgSize(maxMessage)),
-		grpc.WithSharedWriteBuffer(true),
 		grpc.WithDisableServiceConfig(),
 		grpc.WithNoProxy(), // a proxy for the tasks' sake must not come between executor and daemon
 		grpc.WithUserAgent("retinue-executor/"+a.cfg.Version),

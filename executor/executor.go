@@ -66,6 +66,7 @@ type Agent struct {
 	ledger  *ledger
 	running sync.WaitGroup
 	output  atomic.Int64  // bytes of standard output to keep
+	folder  string        // in which attempts get theirs
 	lease   time.Duration // the daemon's word, once it was heard
 	bye     chan struct{} // closed when everything is done and the daemon shall be left
 }
@@ -80,11 +81,10 @@ func New(cfg Config, log *slog.Logger) (*Agent, error) {
 		tree: newTree(cfg.Alone), lease: cfg.Lease, bye: make(chan struct{}),
 	}
 	a.output.Store(defaultOutput)
-	a.ledger = newLedger(cfg.Slots, func(att *attempt) { a.running.Go(func() { a.work(att) }) })
 	return a, nil
 }
 
-// Run keeps the executor attached to its daemon and runs what it is given, until the daemon stops it, refuses it (ErrRefused) or is gone for
+// Run, which is called once, keeps the executor attached to its daemon and runs what it is given, until the daemon stops it, refuses it (ErrRefused) or is gone for
 // longer than the lease (ErrAbandoned).
 //
 // When ctx is done the executor leaves: it says so, takes nothing new, and goes on until its tasks have ended and their ends are acknowledged, for at
@@ -95,11 +95,12 @@ func (a *Agent) Run(ctx context.Context) error {
 		return err
 	}
 	defer remove()
-	if err := a.tree.adopt(); err != nil {
+	if err = a.tree.adopt(); err != nil {
 		return fmt.Errorf("becoming the parent of orphaned processes: %w", err)
 	}
 	life, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer end(nil)
+	a.ledger = newLedger(a.cfg.Slots, func(att *attempt) { a.running.Go(func() { a.work(life, att) }) })
 	var leaving sync.WaitGroup
 	leaving.Go(func() { a.leave(ctx, life, end) })
 	err = a.attend(life)
@@ -118,28 +119,25 @@ func (a *Agent) Run(ctx context.Context) error {
 // openFolder makes the folder that tasks work in, and says how to clean up.
 func (a *Agent) openFolder() (remove func(), err error) {
 	if a.cfg.WorkDir == "" {
-		folder, err := os.MkdirTemp("", fmt.Sprintf("retinue-executor-%d-", a.cfg.Executor))
+		a.folder, err = os.MkdirTemp("", fmt.Sprintf("retinue-executor-%d-", a.cfg.Executor))
 		if err != nil {
 			return nil, fmt.Errorf("making the work folder: %w", err)
 		}
-		a.cfg.WorkDir = folder
-		return func() { _ = os.RemoveAll(folder) }, nil
+		return func() { _ = os.RemoveAll(a.folder) }, nil
 	}
-	folder, err := filepath.Abs(a.cfg.WorkDir)
-	if err == nil {
-		err = os.MkdirAll(folder, 0o700)
+	if a.folder, err = filepath.Abs(a.cfg.WorkDir); err == nil {
+		err = os.MkdirAll(a.folder, 0o700)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("making the work folder %s: %w", a.cfg.WorkDir, err)
 	}
-	a.cfg.WorkDir = folder
 	return func() {}, nil
 }
 
-// work runs one attempt after the other in a slot until none waits.
-func (a *Agent) work(att *attempt) {
+// work runs one attempt after the other in a slot until none waits. The end of life does not end them: that takes an order to each.
+func (a *Agent) work(life context.Context, att *attempt) {
 	for ; att != nil; att = a.ledger.next() {
-		a.ledger.end(att, a.run(att))
+		a.ledger.end(att, a.run(life, att))
 	}
 }
 

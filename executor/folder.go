@@ -23,7 +23,7 @@ func (a *Agent) prepare(att *attempt) (*place, error) {
 	p := &place{folder: att.spec.GetDirectory()}
 	if p.folder == "" {
 		p.own = true
-		p.folder = filepath.Join(a.cfg.WorkDir, fmt.Sprintf("task-%d-%d", att.ref.task, att.ref.attempt))
+		p.folder = filepath.Join(a.folder, fmt.Sprintf("task-%d-%d", att.ref.task, att.ref.attempt))
 		_ = os.RemoveAll(p.folder) // left behind by a process that was killed
 		if err := os.Mkdir(p.folder, 0o700); err != nil {
 			return p, fmt.Errorf("making the work folder on executor %d: %w", a.cfg.Executor, err)
@@ -59,7 +59,7 @@ func (a *Agent) link(p *place, f *apiv1.FileRef) error {
 }
 
 // clear removes what prepare made.
-func (a *Agent) clear(p *place) {
+func (a *Agent) clear(life context.Context, p *place) {
 	if !p.own {
 		for _, name := range p.made {
 			_ = os.Remove(name) // the program may have done so
@@ -71,7 +71,7 @@ func (a *Agent) clear(p *place) {
 	}
 	openUp(p.folder)
 	if err := os.RemoveAll(p.folder); err != nil {
-		a.log.LogAttrs(context.Background(), slog.LevelWarn, "work folder stays behind", slog.String("folder", p.folder), slog.Any("error", err))
+		a.log.LogAttrs(life, slog.LevelWarn, "work folder stays behind", slog.String("folder", p.folder), slog.Any("error", err))
 	}
 }
 
@@ -90,7 +90,7 @@ func (a *Agent) diskUse() uint64 {
 	const most = 4096
 	var total uint64
 	seen := 0
-	_ = filepath.WalkDir(a.cfg.WorkDir, func(_ string, entry fs.DirEntry, err error) error {
+	_ = filepath.WalkDir(a.folder, func(_ string, entry fs.DirEntry, err error) error {
 		if seen++; seen > most {
 			return fs.SkipAll
 		}

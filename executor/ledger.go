@@ -1,6 +1,7 @@
 package executor
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -202,22 +203,13 @@ func (l *ledger) stop(att *attempt, o order) {
 		}
 		att.stop <- o
 	case waiting:
-		l.waiting = without(l.waiting, att)
+		l.waiting = slices.DeleteFunc(l.waiting, func(x *attempt) bool { return x == att })
 		l.finish(att, att.report(o.outcome(), o.text()))
 	case ended:
 		if att.dropped {
 			l.forget(att)
 		}
 	}
-}
-
-func without(list []*attempt, att *attempt) []*attempt {
-	for i, x := range list {
-		if x == att {
-			return append(list[:i:i], list[i+1:]...)
-		}
-	}
-	return list
 }
 
 // stopAll ends every attempt.
@@ -334,8 +326,6 @@ func (l *ledger) collect(m *apiv1.AttachRequest) (something, more bool) {
 		att.dirty = false
 		taken++
 	}
-	rest := append(l.dirty[:0], l.dirty[taken:]...)
-	clear(l.dirty[len(rest):])
-	l.dirty = rest
+	l.dirty = slices.Delete(l.dirty, 0, taken)
 	return something, more
 }

@@ -84,15 +84,26 @@ func TestKillOfAWaitingLaunch(t *testing.T) {
 	d := newDaemon(t)
 	run(t, d, func(c *executor.Config) { c.Slots = 1 })
 	s := d.next()
+	log := filepath.Join(t.TempDir(), "log")
 	s.launch(1, sh("sleep 1000"))
-	s.launch(2, sh("echo ran"))
-	s.started(1)
+	s.launch(2, sh("echo ran >> "+log))
+	s.started()
 	s.kill(2)
 	if r := s.end(2); r.GetOutcome() != apiv1.Outcome_OUTCOME_KILLED {
 		t.Errorf("the waiting one: %v", r)
 	}
 	s.kill(1)
 	s.end(1)
+	s.launch(3, sh("true"))
+	s.end(3) // there is one slot: the second would have run before
+	if _, err := os.Stat(log); err == nil {
+		t.Error("the second was told to be killed, and ran")
+	}
+	for _, r := range s.reports {
+		if r.GetTask().GetTask() == 2 {
+			t.Errorf("the second ended again: %v", r)
+		}
+	}
 }
 
 // The end of an attempt is told on every new session until it is acknowledged, and what runs goes on meanwhile.
@@ -135,7 +146,7 @@ func TestDiscard(t *testing.T) {
 	s := d.next()
 	s.launch(1, sh("sleep 1000"))
 	s.launch(2, sh("true"))
-	s.started(1)
+	s.started()
 	s.end(2)
 	s.hangUp(status.Error(codes.Aborted, "a test"))
 	s = d.knock()
@@ -162,7 +173,7 @@ func TestDrainAndStop(t *testing.T) {
 	s := d.next()
 	s.launch(1, sh("cat "+gate))
 	s.launch(2, sh("true"))
-	s.started(1)
+	s.started()
 	s.send(&apiv1.AttachResponse{Drain: &apiv1.Drain{Reason: "too many"}})
 	if r := s.end(2); r.GetOutcome() != apiv1.Outcome_OUTCOME_RETURNED {
 		t.Errorf("the waiting one: %v", r)
@@ -217,7 +228,7 @@ func TestAbandoned(t *testing.T) {
 	const lease = 300 * time.Millisecond
 	s.send(&apiv1.AttachResponse{Admitted: &apiv1.Admitted{Lease: durationpb.New(lease)}})
 	s.launch(1, sh("sleep 1000"))
-	s.started(1)
+	s.started()
 	gone := time.Now()
 	d.server.Stop()
 	err := x.end()
@@ -266,7 +277,7 @@ func TestLeave(t *testing.T) {
 	gate := fifo(t)
 	s := d.next()
 	s.launch(1, sh("cat "+gate))
-	s.started(1)
+	s.started()
 	x.leave()
 	if m := receive(t, s.heard, "word that it leaves"); m.GetLeave() == nil {
 		t.Errorf("it said %v, want that it leaves", m)
@@ -383,7 +394,7 @@ func TestConfig(t *testing.T) {
 	}
 	cfg := executor.Config{Token: "canary"}
 	text, marshalled := fmt.Sprintf("%v %+v %#v %s", cfg, cfg, cfg, cfg.Token), new(bytes.Buffer)
-	if b, err := cfg.Token.MarshalText(); err == nil {
+	if b, fault := cfg.Token.MarshalText(); fault == nil {
 		marshalled.Write(b)
 	}
 	if strings.Contains(text+marshalled.String()+fmt.Sprint(err), "canary") || strings.Contains(err.Error(), "se cret") {

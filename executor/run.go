@@ -35,18 +35,18 @@ func (e *invalid) Error() string { return e.text }
 func invalidf(format string, args ...any) error { return &invalid{fmt.Sprintf(format, args...)} }
 
 // run carries out an attempt, from an empty folder to none, and says how it ended.
-func (a *Agent) run(att *attempt) *apiv1.Report {
+func (a *Agent) run(life context.Context, att *attempt) *apiv1.Report {
 	begin := time.Now()
-	report := a.attempt(att)
+	report := a.attempt(life, att)
 	report.Took = durationpb.New(time.Since(begin))
-	a.log.LogAttrs(context.Background(), slog.LevelDebug, "attempt ended", slog.Uint64("task", att.ref.task), slog.Uint64("attempt", uint64(att.ref.attempt)),
+	a.log.LogAttrs(life, slog.LevelDebug, "attempt ended", slog.Uint64("task", att.ref.task), slog.Uint64("attempt", uint64(att.ref.attempt)),
 		slog.String("outcome", report.GetOutcome().String()), slog.Int("exit_code", int(report.GetExitCode())))
 	return report
 }
 
-func (a *Agent) attempt(att *attempt) *apiv1.Report {
+func (a *Agent) attempt(life context.Context, att *attempt) *apiv1.Report {
 	place, err := a.prepare(att)
-	defer a.clear(place)
+	defer a.clear(life, place)
 	if err != nil {
 		return att.spoilt(err)
 	}

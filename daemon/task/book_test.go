@@ -42,11 +42,12 @@ func report(b *task.Book, executor snapshot.ID, ref task.Ref, o task.Outcome) ta
 	return b.Report(3, executor, []task.Report{{Ref: ref, Outcome: o, Output: []byte("out")}})
 }
 
-func state(t *testing.T, b *task.Book, id task.ID) task.State {
+// first returns the state of the first task.
+func first(t *testing.T, b *task.Book) task.State {
 	t.Helper()
-	info, ok := b.Info(id)
+	info, ok := b.Info(1)
 	if !ok {
-		t.Fatalf("task %d is not known", id)
+		t.Fatal("task 1 is not known")
 	}
 	return info.State
 }
@@ -61,7 +62,7 @@ func TestFailuresUseUpAttempts(t *testing.T) {
 		}
 		report(b, 7, refs[0], task.OutcomeFailed)
 	}
-	if got := state(t, b, 1); got != task.Failed {
+	if got := first(t, b); got != task.Failed {
 		t.Errorf("after three failures it is %v", got)
 	}
 	if refs := assign(b, 7, 1); refs != nil {
@@ -73,7 +74,7 @@ func TestFailuresUseUpAttempts(t *testing.T) {
 func TestInvalidEndsAtOnce(t *testing.T) {
 	b := newBook(t, roomy, "a")
 	report(b, 7, assign(b, 7, 1)[0], task.OutcomeInvalid)
-	if got := state(t, b, 1); got != task.Failed {
+	if got := first(t, b); got != task.Failed {
 		t.Errorf("it is %v, want Failed", got)
 	}
 }
@@ -82,7 +83,7 @@ func TestInvalidEndsAtOnce(t *testing.T) {
 func TestFreeRetriesAreBounded(t *testing.T) {
 	b := newBook(t, roomy, "a")
 	rounds := 0
-	for ; rounds < 1000 && !state(t, b, 1).Terminal(); rounds++ {
+	for ; rounds < 1000 && !first(t, b).Terminal(); rounds++ {
 		report(b, 7, assign(b, 7, 1)[0], task.OutcomeReturned)
 	}
 	if rounds != 103 {
@@ -122,7 +123,7 @@ func TestSupersededResultIsDiscarded(t *testing.T) {
 		}
 		assign(b, 8, 1)
 	}
-	if got := state(t, b, 1); got != task.Launched {
+	if got := first(t, b); got != task.Launched {
 		t.Errorf("it is %v, want Launched by executor 8", got)
 	}
 }
@@ -148,7 +149,7 @@ func TestCancelOfARunningTask(t *testing.T) {
 			t.Errorf("changed %v, kills %v; want one kill", changed, kills)
 		}
 		report(b, 7, ref, outcome)
-		if got := state(t, b, 1); got != want {
+		if got := first(t, b); got != want {
 			t.Errorf("after outcome %d it is %v, want %v", outcome, got, want)
 		}
 	}
