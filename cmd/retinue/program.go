@@ -57,7 +57,7 @@ Installed under the name kubectl-retinue it is also a plugin of kubectl.`,
 // commands lists the commands, in the order in which help shows them.
 func (p *program) commands() []*cobra.Command {
 	return []*cobra.Command{
-		newLocal(p), newVersion(p),
+		newRun(p), newPolicy(p), newLocal(p), newVersion(p),
 	}
 }
 

@@ -64,11 +64,23 @@ func (c *Client) Run(ctx context.Context, job Job) error {
 	return nil
 }
 
+// Submit submits a job's tasks and does not wait. It returns the job's name.
+func (c *Client) Submit(ctx context.Context, job Job) (string, error) {
+	job = job.named()
+	return job.Name, c.submit(ctx, job)
+}
+
+// JobName returns the name, or makes one up if there is none.
+func JobName(name string) string {
+	if name != "" {
+		return name
+	}
+	return "job-" + strings.ToLower(rand.Text()[:10])
+}
+
 // named fills in the names that are missing, without touching the caller's tasks.
 func (j Job) named() Job {
-	if j.Name == "" {
-		j.Name = "job-" + strings.ToLower(rand.Text()[:10])
-	}
+	j.Name = JobName(j.Name)
 	tasks := make([]*apiv1.TaskSpec, len(j.Tasks))
 	for i, t := range j.Tasks {
 		t = proto.CloneOf(t)

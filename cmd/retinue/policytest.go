@@ -1,0 +1,152 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+
+	"github.com/spf13/cobra"
+	"go.opentelemetry.io/otel/metric/noop"
+
+	"github.com/retinue-sched/retinue/daemon/policy"
+	"github.com/retinue-sched/retinue/daemon/scenario"
+	"github.com/retinue-sched/retinue/hostabi"
+	"github.com/retinue-sched/retinue/plugins/direct"
+	"github.com/retinue-sched/retinue/plugins/elastic"
+	"github.com/retinue-sched/retinue/sdk"
+)
+
+func newPolicyTest(p *program) *cobra.Command {
+	return &cobra.Command{
+		Use:   "test POLICY FILE...",
+		Short: "Run scenario files against a policy",
+		Long: `Runs allocation scenarios against the daemon's own core with a virtual clock, without a daemon.
+POLICY is the name of a shipped policy, which is run natively, or a module's file, which is run in the sandbox.
+Prints a line for each scenario and ends with "N passed, N failed"; the exit code is 1 if one failed.`,
+		Example: `  retinue policy test direct scenarios.yaml
+  retinue policy test ./direct.wasm scenarios.yaml`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) < 2 {
+				return usagef("test takes a policy and at least one scenario file")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			configure, done, err := subject(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			return errors.Join(p.testPolicy(cmd.Context(), configure, args[1:]), done())
+		},
+	}
+}
+
+func (p *program) testPolicy(ctx context.Context, configure scenario.Configure, files []string) error {
+	var stories []scenario.Scenario
+	for _, name := range files {
+		in, err := os.Open(name)
+		if err != nil {
+			return usagef("reading scenarios: %v", err)
+		}
+		list, err := scenario.Load(in, name)
+		_ = in.Close() // it was only read
+		if err != nil {
+			return usagef("%v", err)
+		}
+		stories = append(stories, list...)
+	}
+	failures := 0
+	for _, s := range stories {
+		err := scenario.Run(ctx, s, configure)
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err != nil:
+			failures++
+			p.printf("FAIL  %s\n      %v\n", s.Name, err)
+		default:
+			p.printf("ok    %s\n", s.Name)
+		}
+	}
+	p.printf("%d passed, %d failed\n", len(stories)-failures, failures)
+	if failures > 0 {
+		return failedf("%d of %d scenarios failed", failures, len(stories))
+	}
+	return nil
+}
+
+// subject readies what is tested.
+func subject(ctx context.Context, name string) (scenario.Configure, func() error, error) {
+	if native := shippedPolicy(name); native != nil {
+		configure := func(settings string) (scenario.Policy, error) { return sdk.Native(native(), []byte(settings)) }
+		return configure, func() error { return nil }, nil
+	}
+	module, err := os.ReadFile(name)
+	if err != nil && !looksLikeFile(name) {
+		return nil, nil, usagef("%q is neither a shipped policy (direct, elastic) nor a file", name)
+	}
+	if err != nil {
+		return nil, nil, usagef("reading the policy: %v", err)
+	}
+	return sandbox(ctx, module)
+}
+
+// shippedPolicy makes a fresh value of a shipped policy, or is nil.
+func shippedPolicy(name string) func() sdk.Policy {
+	switch name {
+	case "direct":
+		return func() sdk.Policy { return &direct.Policy{} }
+	case "elastic":
+		return func() sdk.Policy { return &elastic.Policy{} }
+	}
+	return nil
+}
+
+// sandbox readies a module in the host that the daemon uses.
+func sandbox(ctx context.Context, module []byte) (scenario.Configure, func() error, error) {
+	host, err := policy.New(policy.DefaultConfig(), slog.New(slog.DiscardHandler), noop.Meter{})
+	if err != nil {
+		return nil, nil, err
+	}
+	done := func() error { return host.Close(context.WithoutCancel(ctx)) }
+	loaded, err := host.Load(ctx, "", module)
+	if err != nil {
+		return nil, nil, errors.Join(usagef("%v", err), done())
+	}
+	number := 0
+	configure := func(settings string) (scenario.Policy, error) {
+		number++
+		app := fmt.Sprintf("scenario-%d", number)
+		_, _, err := host.Bind(ctx, app, policy.Binding{Policy: loaded.Digest, Settings: settings})
+		return sandboxed{ctx: ctx, host: host, app: app}, err
+	}
+	return configure, done, nil
+}
+
+// sandboxed is a module that answers one scenario's questions.
+type sandboxed struct {
+	ctx  context.Context //nolint:containedctx // a scenario's policy is called without one
+	host *policy.Host
+	app  string
+}
+
+// Call puts a question that was encoded for any policy to the module, which gets the columns that it asks for.
+func (s sandboxed) Call(hook hostabi.Hook, view []byte) ([]byte, error) {
+	decoded, err := hostabi.DecodeView(view)
+	if err != nil {
+		return nil, err
+	}
+	answer := s.host.Ask(s.ctx, s.app, hook, shown{decoded})
+	if answer.Fault != "" {
+		return nil, errors.New(answer.Fault)
+	}
+	return hostabi.EncodeDecision(nil, answer.Decision), nil
+}
+
+// shown is a question that is known already.
+type shown struct{ view hostabi.View }
+
+// View fills in the question.
+func (s shown) View(v *hostabi.View) { *v = s.view }

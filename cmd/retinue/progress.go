@@ -1,0 +1,170 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/term"
+
+	apiv1 "github.com/retinue-sched/retinue/api/v1"
+	"github.com/retinue-sched/retinue/sdk/client"
+)
+
+// progress shows how a job goes: one line that is drawn over on a terminal, a line every few seconds elsewhere.
+type progress struct {
+	out   io.Writer
+	live  bool
+	quiet bool
+	all   int
+	began time.Time
+
+	mu      sync.Mutex
+	states  map[uint64]apiv1.TaskState
+	counts  [apiv1.TaskState_TASK_STATE_EXPIRED + 1]int
+	workers string
+	drawn   bool
+	last    time.Time
+}
+
+// How often progress is shown.
+const (
+	drawEvery  = 100 * time.Millisecond
+	printEvery = 3 * time.Second
+)
+
+func newProgress(out io.Writer, all int, quiet bool) *progress {
+	file, ok := out.(*os.File)
+	return &progress{
+		out: out, live: ok && term.IsTerminal(int(file.Fd())), quiet: quiet, all: all, began: time.Now(),
+		states: make(map[uint64]apiv1.TaskState, all),
+	}
+}
+
+// see counts a task's change.
+func (g *progress) see(t *apiv1.Task) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if before, known := g.states[t.GetId()]; known {
+		g.counts[before]--
+	}
+	state := min(max(t.GetState(), 0), apiv1.TaskState_TASK_STATE_EXPIRED)
+	g.states[t.GetId()] = state
+	g.counts[state]++
+	g.draw()
+}
+
+// fleet follows the executors, for the line's end, until the function that it returns is called.
+func (g *progress) fleet(ctx context.Context, c *client.Client, job client.Job) (stop func()) {
+	if g.quiet {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		stream, err := c.Applications.WatchApplications(ctx, &apiv1.WatchApplicationsRequest{Application: job.Application, Namespace: job.Namespace})
+		if err != nil {
+			return // the line then says nothing of executors
+		}
+		for {
+			msg, err := stream.Recv()
+			if err != nil {
+				return
+			}
+			for _, app := range msg.GetApplications() {
+				g.executors(app.GetStatus().GetProfiles())
+			}
+		}
+	}()
+	return func() { cancel(); <-done }
+}
+
+func (g *progress) executors(profiles []*apiv1.ProfileStatus) {
+	var registered, busy uint32
+	for _, p := range profiles {
+		registered += p.GetRegistered()
+		busy += p.GetBusy()
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.workers = fmt.Sprintf(", %d executors (%d busy)", registered, busy)
+	g.draw()
+}
+
+func (g *progress) unsuccessful() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.counts[apiv1.TaskState_TASK_STATE_FAILED] + g.counts[apiv1.TaskState_TASK_STATE_CANCELLED] + g.counts[apiv1.TaskState_TASK_STATE_EXPIRED]
+}
+
+// draw shows the line if it is time to.
+func (g *progress) draw() {
+	every := printEvery
+	if g.live {
+		every = drawEvery
+	}
+	if g.quiet || time.Since(g.last) < every {
+		return
+	}
+	g.last = time.Now()
+	g.show()
+}
+
+func (g *progress) show() {
+	if g.live {
+		fmt.Fprintf(g.out, "\r\x1b[K%s", g.line())
+		g.drawn = true
+		return
+	}
+	fmt.Fprintln(g.out, g.line())
+}
+
+// line is how it goes.
+func (g *progress) line() string {
+	succeeded := g.counts[apiv1.TaskState_TASK_STATE_SUCCEEDED]
+	failed := g.counts[apiv1.TaskState_TASK_STATE_FAILED] + g.counts[apiv1.TaskState_TASK_STATE_CANCELLED] + g.counts[apiv1.TaskState_TASK_STATE_EXPIRED]
+	running := g.counts[apiv1.TaskState_TASK_STATE_RUNNING] + g.counts[apiv1.TaskState_TASK_STATE_LAUNCHED]
+	ended := succeeded + failed
+	const width = 30
+	full := 0
+	if g.all > 0 {
+		full = min(ended*width/g.all, width)
+	}
+	text := fmt.Sprintf("[%s%s] %d/%d, %d running, %d failed", strings.Repeat("#", full), strings.Repeat(".", width-full), ended, g.all, running, failed)
+	if rate := float64(ended) / time.Since(g.began).Seconds(); ended > 0 {
+		text += fmt.Sprintf(", %.0f/s", rate)
+		if left := g.all - ended; left > 0 {
+			text += fmt.Sprintf(", %v left", time.Duration(float64(left)/rate*float64(time.Second)).Round(time.Second))
+		}
+	}
+	return text + g.workers
+}
+
+// clear takes the line away, so that something else can be written in its place.
+func (g *progress) clear() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.drawn {
+		fmt.Fprint(g.out, "\r\x1b[K")
+		g.drawn = false
+		g.last = time.Time{}
+	}
+}
+
+// done leaves the last state of things on the screen.
+func (g *progress) done() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.quiet {
+		return
+	}
+	g.show()
+	if g.live {
+		fmt.Fprintln(g.out)
+	}
+}
