@@ -1,9 +1,10 @@
 package executor
 
 import (
+	"bytes"
 	"io"
 	"os"
-	"strings"
+
 	"sync"
 	"time"
 )
@@ -49,13 +50,13 @@ func (t *tail) bytes() []byte { return t.kept[max(0, len(t.kept)-t.limit):] }
 
 // streams are a program's standard streams, as this side sees them. What they say is read as fast as it comes, and kept within bounds.
 type streams struct {
-	in, out, err *os.File // ends of the child; closed once it has them
+	in, out, err *os.File // the program's ends, closed here once it has them; in is nil if there is no input
 	feed         *os.File
 	readers      [2]*os.File
 	output       head
 	errors       tail
 	reading, fed sync.WaitGroup
-	opened       []*os.File
+	opened       []*os.File // all ends
 }
 
 // openStreams makes the streams. Output keeps at most limit bytes.
@@ -94,7 +95,7 @@ func (s *streams) carry(input []byte) {
 	s.reading.Go(func() { _, _ = io.Copy(&s.errors, s.readers[1]) })
 	if s.feed != nil {
 		s.fed.Go(func() {
-			_, _ = io.Copy(s.feed, strings.NewReader(string(input))) // a program need not read its input
+			_, _ = io.Copy(s.feed, bytes.NewReader(input)) // a program need not read its input
 			_ = s.feed.Close()
 		})
 	}

@@ -30,7 +30,7 @@ const patience = 30 * time.Second
 // daemon is a real server that does only what a test tells it to.
 type daemon struct {
 	apiv1.UnimplementedExecutorServiceServer
-	t        *testing.T
+	t        testing.TB
 	address  string
 	server   *grpc.Server
 	sessions chan *session
@@ -39,7 +39,7 @@ type daemon struct {
 
 // session is one stream, in the hands of a test.
 type session struct {
-	t        *testing.T
+	t        testing.TB
 	register *apiv1.Register
 	token    string
 	stream   apiv1.ExecutorService_AttachServer
@@ -91,7 +91,7 @@ func (s *session) hangUp(err error) {
 }
 
 // serve begins a daemon on a Unix socket.
-func serve(t *testing.T, path string) *daemon {
+func serve(t testing.TB, path string) *daemon {
 	t.Helper()
 	listener, err := net.Listen("unix", path)
 	if err != nil {
@@ -111,7 +111,7 @@ func serve(t *testing.T, path string) *daemon {
 	return d
 }
 
-func newDaemon(t *testing.T) *daemon {
+func newDaemon(t testing.TB) *daemon {
 	return serve(t, filepath.Join(t.TempDir(), "daemon.sock"))
 }
 
@@ -130,7 +130,7 @@ func (d *daemon) knock() *session {
 	return d.last
 }
 
-func receive[T any](t *testing.T, from <-chan T, what string) T {
+func receive[T any](t testing.TB, from <-chan T, what string) T {
 	t.Helper()
 	select {
 	case x, ok := <-from:
@@ -203,14 +203,14 @@ func (s *session) end(id uint64) *apiv1.Report {
 
 // agent is an executor that runs in the test's own process.
 type agent struct {
-	t     *testing.T
+	t     testing.TB
 	cfg   executor.Config
 	leave context.CancelFunc
 	ended chan error
 }
 
 // run begins an executor. When the test ends it has to have ended, too, or it is stopped.
-func run(t *testing.T, d *daemon, change func(*executor.Config)) *agent {
+func run(t testing.TB, d *daemon, change func(*executor.Config)) *agent {
 	t.Helper()
 	cfg := executor.DefaultConfig()
 	cfg.Address, cfg.Application, cfg.Namespace, cfg.Executor, cfg.Token = d.address, "app", "default", 3, "secret"
@@ -247,7 +247,7 @@ func (x *agent) end() error {
 }
 
 // fifo makes a named pipe: who reads it waits for who writes it.
-func fifo(t *testing.T) string {
+func fifo(t testing.TB) string {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "fifo")
 	if err := syscall.Mkfifo(name, 0o600); err != nil {
@@ -273,7 +273,7 @@ func (s *session) ready(id uint64, script string) {
 const stubborn = "trap '' TERM; echo > $READY; while :; do sleep 0.01; done"
 
 // write lets the reader of a named pipe go on.
-func write(t *testing.T, name, text string) {
+func write(t testing.TB, name, text string) {
 	t.Helper()
 	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
 		t.Fatal(err)

@@ -84,8 +84,8 @@ func New(cfg Config, log *slog.Logger) (*Agent, error) {
 	return a, nil
 }
 
-// Run, which is called once, keeps the executor attached to its daemon and runs what it is given, until the daemon stops it, refuses it (ErrRefused) or is gone for
-// longer than the lease (ErrAbandoned).
+// Run keeps the executor attached to its daemon and runs what it is given, until the daemon stops it, refuses it (ErrRefused) or is gone for
+// longer than the lease (ErrAbandoned). It is called once.
 //
 // When ctx is done the executor leaves: it says so, takes nothing new, and goes on until its tasks have ended and their ends are acknowledged, for at
 // most LeaveGrace; then it gives up what still runs. That is no error. When Run returns no task runs, and no goroutine of the agent.

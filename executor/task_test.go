@@ -209,3 +209,21 @@ func TestOthersAreSpared(t *testing.T) {
 		t.Errorf("%v: the helper of the first task was killed with the second", r)
 	}
 }
+
+// How long a program that does nothing takes, from its launch to the report of its end, two at a time.
+func BenchmarkNothing(b *testing.B) {
+	d := newDaemon(b)
+	run(b, d, nil)
+	session := d.next()
+	next := uint64(0)
+	launch := func() {
+		next++
+		session.launch(next, &apiv1.TaskSpec{Command: []string{"true"}})
+	}
+	launch()
+	for done := uint64(1); b.Loop(); done++ {
+		launch()
+		session.end(done)
+		session.ack(done)
+	}
+}
