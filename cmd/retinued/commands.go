@@ -11,6 +11,7 @@ import (
 	"github.com/knadh/koanf/parsers/yaml"
 	"github.com/spf13/pflag"
 
+	"github.com/retinue-sched/retinue/daemon"
 	"github.com/retinue-sched/retinue/daemon/driver"
 )
 
@@ -31,17 +32,21 @@ func runConfig(args []string, out io.Writer) error {
 		return usageError{err}
 	}
 	if args[0] == "print" {
-		text, err := yaml.Parser().Marshal(tree(reflect.ValueOf(cfg)))
-		if err != nil {
-			return fmt.Errorf("printing the configuration: %w", err)
-		}
-		_, err = out.Write(text)
-		return err
+		return printConfig(cfg, out)
 	}
-	if err := cfg.Validate(); err != nil {
+	if err = cfg.Validate(); err != nil {
 		return usageError{fmt.Errorf("checking the configuration:\n%w", err)}
 	}
 	_, err = fmt.Fprintln(out, "the configuration is valid")
+	return err
+}
+
+func printConfig(cfg daemon.Config, out io.Writer) error {
+	text, err := yaml.Parser().Marshal(tree(reflect.ValueOf(cfg)))
+	if err != nil {
+		return fmt.Errorf("printing the configuration: %w", err)
+	}
+	_, err = out.Write(text)
 	return err
 }
 

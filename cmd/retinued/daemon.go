@@ -31,7 +31,7 @@ func runDaemon(ctx context.Context, args []string, out, logTo io.Writer) error {
 	if err != nil {
 		return usageError{err}
 	}
-	if err := cfg.Validate(); err != nil {
+	if err = cfg.Validate(); err != nil {
 		return usageError{fmt.Errorf("checking the configuration:\n%w", err)}
 	}
 	cfg.Telemetry.Version = programVersion()

@@ -49,7 +49,7 @@ command line (` + "`--key`" + `). Flags win over the environment, the environmen
 ` + "`retinued config print`" + ` shows what is in force. SIGHUP, or a change to a file, reloads; the log says which changed keys need a restart.
 `)
 	docs := comments{t: t, seen: map[string]map[string]string{}}
-	section(&b, docs, "", reflect.TypeOf(daemon.Config{}), reflect.ValueOf(daemon.DefaultConfig()))
+	section(&b, docs, "", reflect.TypeFor[daemon.Config](), reflect.ValueOf(daemon.DefaultConfig()))
 	return b.String()
 }
 

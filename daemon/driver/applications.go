@@ -64,11 +64,11 @@ func (s *applicationService) ApplyApplication(ctx context.Context, req *apiv1.Ap
 	if !callerOf(ctx).sees(key.Namespace) {
 		return nil, refuse(codes.PermissionDenied, "NAMESPACE_DENIED", "%s may not use namespace %s", callerOf(ctx).name, key.Namespace)
 	}
-	if there, err := s.parts.Applications.Find(key); err == nil {
+	if there, findErr := s.parts.Applications.Find(key); findErr == nil {
 		return s.update(ctx, there, def, req.GetMustBeNew())
 	}
 	if def.Binding.Policy != "" || def.Binding.Settings != "" {
-		if _, _, err := s.parts.Policies.Bind(ctx, key, def.Binding); err != nil {
+		if _, _, err = s.parts.Policies.Bind(ctx, key, def.Binding); err != nil {
 			return nil, policyRefused(err)
 		}
 	}

@@ -170,8 +170,10 @@ func (s *Server) Ready() error {
 
 func (s *Server) setServing(status healthpb.HealthCheckResponse_ServingStatus) {
 	s.health.SetServingStatus("", status)
-	for _, service := range []string{apiv1.ExecutorService_ServiceDesc.ServiceName, apiv1.ApplicationService_ServiceDesc.ServiceName,
-		apiv1.TaskService_ServiceDesc.ServiceName, apiv1.PolicyService_ServiceDesc.ServiceName} {
+	for _, service := range []string{
+		apiv1.ExecutorService_ServiceDesc.ServiceName, apiv1.ApplicationService_ServiceDesc.ServiceName,
+		apiv1.TaskService_ServiceDesc.ServiceName, apiv1.PolicyService_ServiceDesc.ServiceName,
+	} {
 		s.health.SetServingStatus(service, status)
 	}
 }
@@ -202,7 +204,7 @@ func (s *Server) newGRPC(l Listener) *grpc.Server {
 		grpc.Creds(creds),
 		grpc.MaxRecvMsgSize(s.cfg.MaxMessage), grpc.MaxSendMsgSize(s.cfg.MaxMessage),
 		grpc.MaxConcurrentStreams(16), grpc.MaxHeaderListSize(16<<10), grpc.ConnectionTimeout(s.cfg.HandshakeTimeout),
-		grpc.InitialWindowSize(256<<10), grpc.InitialConnWindowSize(1<<20), grpc.SharedWriteBuffer(true),
+		grpc.InitialWindowSize(256<<10), grpc.InitialConnWindowSize(1<<20),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 20 * time.Second, Timeout: 10 * time.Second}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 10 * time.Second, PermitWithoutStream: true}),
 		grpc.UnaryInterceptor(gate.unary), grpc.StreamInterceptor(gate.stream),

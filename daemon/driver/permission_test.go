@@ -100,7 +100,7 @@ func TestCallerIsConfined(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := tokens.Replace([]byte(line)); err != nil {
+	if err = tokens.Replace([]byte(line)); err != nil {
 		t.Fatal(err)
 	}
 	ctx, err := (&gate{tokens: tokens}).admit(with("Bearer "+token), "/retinue.v1.ApplicationService/ListApplications")
@@ -122,7 +122,7 @@ func TestBadTokenFileChangesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := tokens.Replace([]byte(line)); err != nil {
+	if err = tokens.Replace([]byte(line)); err != nil {
 		t.Fatal(err)
 	}
 	bad := "abc view * x\n" + line + "\n" + strings.Repeat("0", 64) + " king * x\n" + strings.Repeat("0", 64) + " view No_Such x\ntwo fields\n"

@@ -155,7 +155,7 @@ func (s *executorService) Attach(stream apiv1.ExecutorService_AttachServer) erro
 	attached := application.Attached{
 		Executor: x.executor, Session: x.number, UID: register.GetPodUid(), Slots: register.GetSlots(), Holds: refsIn(register.GetHolds()),
 	}
-	if err := app.PostWhenRoom(stream.Context(), attached); err != nil {
+	if err = app.PostWhenRoom(stream.Context(), attached); err != nil {
 		return err
 	}
 	leaving, err := s.serve(stream, x, received)

@@ -15,27 +15,27 @@ import (
 	"github.com/retinue-sched/retinue/daemon/driver"
 )
 
-// launched waits for n launches.
-func launched(t *testing.T, stream apiv1.ExecutorService_AttachClient, n int) []*apiv1.Launch {
+// launched waits for a launch.
+func launched(t *testing.T, stream apiv1.ExecutorService_AttachClient) *apiv1.Launch {
 	t.Helper()
-	var got []*apiv1.Launch
-	for len(got) < n {
+	for {
 		msg, err := stream.Recv()
 		if err != nil {
 			t.Fatalf("waiting for launches: %v", err)
 		}
-		got = append(got, msg.GetLaunches()...)
+		if len(msg.GetLaunches()) > 0 {
+			return msg.GetLaunches()[0]
+		}
 	}
-	return got
 }
 
 // A task goes from a client to an executor, and its result comes back: recorded once, acknowledged however often it is reported.
 func TestTaskGoesAndResultComesBack(t *testing.T) {
 	w := newWorld(t, nil)
-	w.apply("app", 1)
-	executor := w.admitted("app", 1)
-	w.submit("app", 1)
-	launch := launched(t, executor, 1)[0]
+	w.apply(1)
+	executor := w.admitted(1)
+	w.submit(1)
+	launch := launched(t, executor)
 	report := &apiv1.Report{Task: launch.GetTask(), Outcome: apiv1.Outcome_OUTCOME_SUCCEEDED, Output: []byte("result")}
 	for range 2 {
 		if err := executor.Send(&apiv1.AttachRequest{Reports: []*apiv1.Report{report}}); err != nil {
@@ -57,7 +57,7 @@ func TestTaskGoesAndResultComesBack(t *testing.T) {
 	if task.GetState() != apiv1.TaskState_TASK_STATE_SUCCEEDED || string(task.GetResult().GetOutput()) != "result" || task.GetAttempt() != 1 {
 		t.Errorf("got %v", task)
 	}
-	if s := w.until("app", func(s *apiv1.ApplicationStatus) bool { return s.GetTasks().GetSucceeded() > 0 }); s.GetTasks().GetSucceeded() != 1 {
+	if s := w.until(func(s *apiv1.ApplicationStatus) bool { return s.GetTasks().GetSucceeded() > 0 }); s.GetTasks().GetSucceeded() != 1 {
 		t.Errorf("%d tasks succeeded", s.GetTasks().GetSucceeded())
 	}
 }
@@ -65,10 +65,10 @@ func TestTaskGoesAndResultComesBack(t *testing.T) {
 // The task of an executor whose stream breaks and that does not come back is given to another, as a new attempt.
 func TestTaskOfALostExecutorIsGivenToAnother(t *testing.T) {
 	w := newWorld(t, nil)
-	w.apply("app", 2)
-	first, second := w.admitted("app", 1), w.admitted("app", 2)
-	w.submit("app", 2)
-	one, two := launched(t, first, 1)[0], launched(t, second, 1)[0]
+	w.apply(2)
+	first, second := w.admitted(1), w.admitted(2)
+	w.submit(2)
+	one, two := launched(t, first), launched(t, second)
 	if err := first.CloseSend(); err != nil { // it goes, without a word
 		t.Fatal(err)
 	}
@@ -76,7 +76,7 @@ func TestTaskOfALostExecutorIsGivenToAnother(t *testing.T) {
 	if err := second.Send(&apiv1.AttachRequest{Reports: []*apiv1.Report{report}}); err != nil {
 		t.Fatal(err)
 	}
-	again := launched(t, second, 1)[0]
+	again := launched(t, second)
 	if again.GetTask().GetTask() != one.GetTask().GetTask() || again.GetTask().GetAttempt() != 2 {
 		t.Errorf("got %v after %v", again.GetTask(), one.GetTask())
 	}
@@ -85,8 +85,8 @@ func TestTaskOfALostExecutorIsGivenToAnother(t *testing.T) {
 // Nobody registers who cannot prove who he is, and a registration that is refused for good says so.
 func TestRegistrationIsRefused(t *testing.T) {
 	w := newWorld(t, func(c *driver.Config) { c.RegisterTimeout = 50 * time.Millisecond })
-	w.apply("app", 1)
-	w.admitted("app", 1)
+	w.apply(1)
+	w.admitted(1)
 	for _, c := range []struct {
 		name   string
 		id     uint64
@@ -100,7 +100,7 @@ func TestRegistrationIsRefused(t *testing.T) {
 		{"another pod's uid", 1, func(r *apiv1.Register) { r.PodUid = "uid-x" }, codes.PermissionDenied},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			stream := w.attach("app", c.id, c.change)
+			stream := w.attach(c.id, c.change)
 			if msg, err := stream.Recv(); status.Code(err) != c.want {
 				t.Errorf("got %v, %v, want %v", msg, err, c.want)
 			}
@@ -132,9 +132,9 @@ func TestRegistrationIsRefused(t *testing.T) {
 // An executor that attaches again takes the place of its former session, which ends.
 func TestNewestSessionWins(t *testing.T) {
 	w := newWorld(t, nil)
-	w.apply("app", 1)
-	older := w.admitted("app", 1)
-	newer := w.attach("app", 1, nil)
+	w.apply(1)
+	older := w.admitted(1)
+	newer := w.attach(1, nil)
 	if msg, err := newer.Recv(); err != nil || msg.GetAdmitted() == nil {
 		t.Fatalf("the newer session got %v, %v", msg, err)
 	}
@@ -146,15 +146,15 @@ func TestNewestSessionWins(t *testing.T) {
 			break
 		}
 	}
-	w.submit("app", 1)
-	launched(t, newer, 1)
+	w.submit(1)
+	launched(t, newer)
 }
 
 // When the daemon goes, executors are told to come back, and everything ends in time.
 func TestShutdownTellsExecutorsToComeBack(t *testing.T) {
 	w := newWorld(t, nil)
-	w.apply("app", 1)
-	executor := w.admitted("app", 1)
+	w.apply(1)
+	executor := w.admitted(1)
 	w.stop()
 	told := false
 	for {
@@ -183,9 +183,9 @@ func TestShutdownTellsExecutorsToComeBack(t *testing.T) {
 // A watch lists what is there and then shows each end; deleting the application ends the watch.
 func TestWatchTasks(t *testing.T) {
 	w := newWorld(t, nil)
-	w.apply("app", 1)
-	executor := w.admitted("app", 1)
-	w.submit("app", 3)
+	w.apply(1)
+	executor := w.admitted(1)
+	w.submit(3)
 	watch, err := w.tasks.WatchTasks(t.Context(), &apiv1.WatchTasksRequest{Application: "app", Job: "job", OnlyEnded: true})
 	if err != nil {
 		t.Fatal(err)
@@ -194,7 +194,7 @@ func TestWatchTasks(t *testing.T) {
 		t.Fatalf("got %v, %v", msg, err)
 	}
 	for range 3 {
-		launch := launched(t, executor, 1)[0]
+		launch := launched(t, executor)
 		report := &apiv1.Report{Task: launch.GetTask(), Outcome: apiv1.Outcome_OUTCOME_SUCCEEDED}
 		if err := executor.Send(&apiv1.AttachRequest{Reports: []*apiv1.Report{report}}); err != nil {
 			t.Fatal(err)
@@ -232,7 +232,7 @@ func TestWatchTasks(t *testing.T) {
 // Bad requests are refused with the field that is wrong, and change nothing.
 func TestBadRequests(t *testing.T) {
 	w := newWorld(t, nil)
-	w.apply("app", 1)
+	w.apply(1)
 	apply := func(spec *apiv1.ApplicationSpec) error {
 		_, err := w.apps.ApplyApplication(t.Context(), &apiv1.ApplyApplicationRequest{Spec: spec})
 		return err

@@ -197,10 +197,10 @@ func (onlyDirect) Forget(runner.Key)        {}
 func (onlyDirect) Modules() []policy.Module { return nil }
 
 // apply creates an application with some executors wanted.
-func (w *world) apply(id string, target uint32) {
+func (w *world) apply(target uint32) {
 	w.t.Helper()
 	_, err := w.apps.ApplyApplication(w.t.Context(), &apiv1.ApplyApplicationRequest{Spec: &apiv1.ApplicationSpec{
-		Id: id, Profiles: []*apiv1.ProfileSpec{{Name: "p", Target: target, Max: 10}},
+		Id: "app", Profiles: []*apiv1.ProfileSpec{{Name: "p", Target: target, Max: 10}},
 	}})
 	if err != nil {
 		w.t.Fatal(err)
@@ -208,11 +208,11 @@ func (w *world) apply(id string, target uint32) {
 }
 
 // attach opens an executor's stream and sends its registration.
-func (w *world) attach(app string, id uint64, change func(*apiv1.Register)) apiv1.ExecutorService_AttachClient {
+func (w *world) attach(id uint64, change func(*apiv1.Register)) apiv1.ExecutorService_AttachClient {
 	w.t.Helper()
-	name := pod.Name(app, 1, snapshot.ID(id))
-	register := &apiv1.Register{Application: app, Namespace: "default", Executor: id, PodName: name, PodUid: fmt.Sprintf("uid-%d", id), Slots: 1}
-	token := w.keys.Token("default", app, id, name)
+	name := pod.Name("app", 1, snapshot.ID(id))
+	register := &apiv1.Register{Application: "app", Namespace: "default", Executor: id, PodName: name, PodUid: fmt.Sprintf("uid-%d", id), Slots: 1}
+	token := w.keys.Token("default", "app", id, name)
 	if change != nil {
 		change(register)
 	}
@@ -228,10 +228,10 @@ func (w *world) attach(app string, id uint64, change func(*apiv1.Register)) apiv
 }
 
 // admitted attaches and waits for the admission. An executor that the application does not know yet is tried again, as executors do.
-func (w *world) admitted(app string, id uint64) apiv1.ExecutorService_AttachClient {
+func (w *world) admitted(id uint64) apiv1.ExecutorService_AttachClient {
 	w.t.Helper()
-	w.until(app, func(s *apiv1.ApplicationStatus) bool { return s.GetProfiles()[0].GetRunning() >= uint32(id) })
-	stream := w.attach(app, id, nil)
+	w.until(func(s *apiv1.ApplicationStatus) bool { return s.GetProfiles()[0].GetRunning() >= uint32(id) })
+	stream := w.attach(id, nil)
 	msg, err := stream.Recv()
 	if err != nil || msg.GetAdmitted() == nil {
 		w.t.Fatalf("got %v, %v, want an admission", msg, err)
@@ -240,18 +240,18 @@ func (w *world) admitted(app string, id uint64) apiv1.ExecutorService_AttachClie
 }
 
 // until follows an application until its status is as wanted.
-func (w *world) until(app string, wanted func(*apiv1.ApplicationStatus) bool) *apiv1.ApplicationStatus {
+func (w *world) until(wanted func(*apiv1.ApplicationStatus) bool) *apiv1.ApplicationStatus {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.t.Context(), 20*time.Second)
 	defer cancel()
-	stream, err := w.apps.WatchApplications(ctx, &apiv1.WatchApplicationsRequest{Application: app})
+	stream, err := w.apps.WatchApplications(ctx, &apiv1.WatchApplicationsRequest{Application: "app"})
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	for {
 		msg, err := stream.Recv()
 		if err != nil {
-			w.t.Fatalf("waiting for application %s: %v", app, err)
+			w.t.Fatalf("waiting for the application: %v", err)
 		}
 		for _, a := range msg.GetApplications() {
 			if wanted(a.GetStatus()) {
@@ -262,9 +262,9 @@ func (w *world) until(app string, wanted func(*apiv1.ApplicationStatus) bool) *a
 }
 
 // submit submits tasks of one job.
-func (w *world) submit(app string, n int) {
+func (w *world) submit(n int) {
 	w.t.Helper()
-	req := &apiv1.SubmitTasksRequest{Application: app}
+	req := &apiv1.SubmitTasksRequest{Application: "app"}
 	for i := range n {
 		req.Tasks = append(req.Tasks, &apiv1.TaskSpec{Key: fmt.Sprintf("t%d", i), Job: "job", Command: []string{"true"}})
 	}

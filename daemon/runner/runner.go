@@ -143,12 +143,12 @@ func (r *Runner) run(ctx context.Context) error {
 		case <-r.in.more:
 			events := r.in.take(spare)
 			for _, ev := range events {
-				r.step(timers, ev)
+				r.step(ctx, timers, ev)
 			}
 			clear(events)
 			spare = events
 		case timer := <-timers.fired:
-			r.step(timers, application.TimerFired{Timer: timer})
+			r.step(ctx, timers, application.TimerFired{Timer: timer})
 		case <-publish.C:
 			waiting = false
 			r.publish()
@@ -165,27 +165,27 @@ func (r *Runner) run(ctx context.Context) error {
 	}
 }
 
-func (r *Runner) step(timers *timers, ev application.Event) {
+func (r *Runner) step(ctx context.Context, timers *timers, ev application.Event) {
 	now := r.clock()
 	for _, effect := range r.app.Step(now, ev) {
-		r.carry(timers, now, effect)
+		r.carry(ctx, timers, now, effect)
 	}
 }
 
-func (r *Runner) carry(timers *timers, now snapshot.Instant, effect application.Effect) {
+func (r *Runner) carry(ctx context.Context, timers *timers, now snapshot.Instant, effect application.Effect) {
 	switch e := effect.(type) {
 	case application.SetTimer:
 		timers.set(e.Timer, now, e.At)
 	case application.CreatePod, application.DeletePod:
 		r.carriers.Pods(r.key, effect)
 	case application.AskPolicy:
-		r.ask(e)
+		r.ask(ctx, e)
 	case application.Reply:
 		r.clients.reply(e)
 	case application.TasksChanged:
 		r.clients.tasks(e)
 	case application.Notice:
-		r.log.LogAttrs(context.Background(), slog.LevelInfo, "notice", slog.String("kind", string(e.Kind)),
+		r.log.LogAttrs(ctx, slog.LevelInfo, "notice", slog.String("kind", string(e.Kind)),
 			slog.Uint64("executor", uint64(e.Executor)), slog.String("text", e.Text))
 	case application.Ended:
 		r.end()
@@ -196,11 +196,11 @@ func (r *Runner) carry(timers *timers, now snapshot.Instant, effect application.
 
 // ask hands a question to the policy loop. The core has one question in flight and one more after a deadline, so there is always room;
 // if the loop is stuck for longer the core's next deadline asks again.
-func (r *Runner) ask(e application.AskPolicy) {
+func (r *Runner) ask(ctx context.Context, e application.AskPolicy) {
 	select {
 	case r.asks <- e:
 	default:
-		r.log.LogAttrs(context.Background(), slog.LevelWarn, "policy question dropped", slog.Uint64("number", e.Number))
+		r.log.LogAttrs(ctx, slog.LevelWarn, "policy question dropped", slog.Uint64("number", e.Number))
 	}
 }
 

@@ -194,6 +194,6 @@ func (s *Set) Post(key Key, ev application.Event) bool {
 	if err != nil {
 		return false
 	}
-	m.Runner.Post(ev)
+	m.Post(ev)
 	return true
 }

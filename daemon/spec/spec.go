@@ -7,6 +7,7 @@ package spec
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -96,12 +97,9 @@ func (p *problems) identity(cfg application.Config, served []string) {
 	if len(cfg.ID) > pod.MaxApplication {
 		p.add("id", "%q has %d bytes, at most %d fit into the names of its executors", cfg.ID, len(cfg.ID), pod.MaxApplication)
 	}
-	for _, namespace := range served {
-		if namespace == cfg.Namespace {
-			return
-		}
+	if !slices.Contains(served, cfg.Namespace) {
+		p.add("namespace", "%q is not served by this daemon, which serves %s", cfg.Namespace, strings.Join(served, ", "))
 	}
-	p.add("namespace", "%q is not served by this daemon, which serves %s", cfg.Namespace, strings.Join(served, ", "))
 }
 
 func (p *problems) mode(name string) application.Mode {

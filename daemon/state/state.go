@@ -86,7 +86,7 @@ func (f *Folder) Secret(name string) (secret [32]byte, err error) {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		_, _ = rand.Read(secret[:]) // never fails
-		if err := f.replace(name, secret[:]); err != nil {
+		if err = f.replace(name, secret[:]); err != nil {
 			return secret, fmt.Errorf("writing the secret %s: %w", name, err)
 		}
 		return secret, nil
@@ -110,7 +110,7 @@ func (f *Folder) replace(name string, data []byte) error {
 	if err != nil {
 		return err
 	}
-	if err := os.Rename(temp.Name(), f.Path(name)); err != nil {
+	if err = os.Rename(temp.Name(), f.Path(name)); err != nil {
 		return err
 	}
 	dir, err := os.Open(f.dir)

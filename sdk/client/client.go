@@ -85,11 +85,11 @@ func New(cfg Config) (*Client, error) {
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage), grpc.MaxCallSendMsgSize(maxMessage)),
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 20 * time.Second, Timeout: 10 * time.Second}))
 	if cfg.TokenFile != "" {
-		text, err := os.ReadFile(cfg.TokenFile)
+		token, err := readToken(cfg.TokenFile)
 		if err != nil {
-			return nil, fmt.Errorf("reading the token: %w", err)
+			return nil, err
 		}
-		options = append(options, grpc.WithPerRPCCredentials(bearer(strings.TrimSpace(string(text)))))
+		options = append(options, grpc.WithPerRPCCredentials(token))
 	}
 	conn, err := grpc.NewClient(cfg.Address, options...)
 	if err != nil {
@@ -133,6 +133,14 @@ func private(address string) bool {
 	}
 	ip := net.ParseIP(host)
 	return host == "localhost" || (ip != nil && ip.IsLoopback())
+}
+
+func readToken(file string) (bearer, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return "", fmt.Errorf("reading the token: %w", err)
+	}
+	return bearer(strings.TrimSpace(string(text))), nil
 }
 
 // bearer is a token that goes with every call. It has no method that prints it.

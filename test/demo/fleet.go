@@ -60,7 +60,7 @@ func (f *fleet) start(ctx context.Context) error {
 	if f.cluster, err = kube.Connect(cfg, slog.New(slog.DiscardHandler)); err != nil {
 		return err
 	}
-	if err := f.startDaemon(status.Kubeconfig); err != nil {
+	if err = f.startDaemon(status.Kubeconfig); err != nil {
 		return err
 	}
 	f.client, err = client.New(client.Config{Address: "unix://" + f.path("d.sock")})
@@ -93,12 +93,12 @@ func (f *fleet) environment() []string {
 }
 
 // stop ends what was started, in order, and checks that nothing is left. It may be called more than once.
-func (f *fleet) stop() error {
+func (f *fleet) stop(ctx context.Context) error {
 	if f.stopped {
 		return nil
 	}
 	f.stopped = true
-	ctx, cancel := context.WithTimeout(context.Background(), 2*stopTime)
+	ctx, cancel := context.WithTimeout(ctx, 2*stopTime)
 	defer cancel()
 	var errs []error
 	if f.client != nil {
@@ -141,7 +141,7 @@ func (f *fleet) stopDaemon() error {
 		return nil
 	case <-time.After(stopTime):
 		_ = f.daemon.Process.Kill()
-		<-f.exited
+		_ = <-f.exited // killed, as the next line says
 		return fmt.Errorf("stopping retinued: it did not end within %v and was killed", stopTime)
 	}
 }
@@ -168,9 +168,9 @@ func (f *fleet) survivors() []string {
 }
 
 // showLogs prints the end of each log.
-func (f *fleet) showLogs() {
+func (f *fleet) showLogs(ctx context.Context) {
 	logs := []string{f.path("retinued.log")}
-	if status, err := local.Inspect(context.Background(), f.path("cluster")); err == nil {
+	if status, err := local.Inspect(ctx, f.path("cluster")); err == nil {
 		logs = append(logs, status.Log)
 	}
 	for _, name := range logs {

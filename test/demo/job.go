@@ -170,10 +170,11 @@ func (d *demo) follow(ctx context.Context) error {
 	}
 	for {
 		msg, err := stream.Recv()
-		if ctx.Err() != nil {
-			return nil // the job is over
-		}
-		if err != nil {
+		switch {
+		case err == nil:
+		case ctx.Err() != nil: // the job is over
+			return nil
+		default:
 			return fmt.Errorf("watching the application: %w", err)
 		}
 		for _, a := range msg.GetApplications() {
@@ -300,10 +301,10 @@ func (d *demo) finish(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := d.compare(ctx, reduced); err != nil {
+	if err = d.compare(ctx, reduced); err != nil {
 		return err
 	}
-	if _, err := d.fleet.client.Applications.DeleteApplication(ctx, &apiv1.DeleteApplicationRequest{Application: app}); err != nil {
+	if _, err = d.fleet.client.Applications.DeleteApplication(ctx, &apiv1.DeleteApplicationRequest{Application: app}); err != nil {
 		return fmt.Errorf("deleting the application: %w", err)
 	}
 	pods, err := d.fleet.pods(ctx, app)

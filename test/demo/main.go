@@ -45,9 +45,9 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	f := &fleet{dir: dir, bin: set.bin, out: out}
 	defer func() {
 		if err != nil {
-			f.showLogs()
+			f.showLogs(context.WithoutCancel(ctx))
 		}
-		if stopErr := f.stop(); err == nil {
+		if stopErr := f.stop(context.WithoutCancel(ctx)); err == nil {
 			err = stopErr
 		}
 		if !set.keep {
@@ -58,7 +58,7 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	if err := d.work(ctx); err != nil {
 		return err
 	}
-	if err := f.stop(); err != nil {
+	if err := f.stop(context.WithoutCancel(ctx)); err != nil {
 		return err
 	}
 	d.summary(time.Since(began))
