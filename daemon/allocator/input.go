@@ -125,7 +125,7 @@ func (a *Allocator) row(now snapshot.Instant, p *Profile, fleet Fleet, c *Circum
 		row.OldestQueuedMS = whole(now.Sub(c.Demand.Oldest))
 	}
 	if left := a.lifetimeLeft(); a.cfg.MaxLifetime > 0 {
-		row.LifetimeLeft = uint32(min(left, hostabi.None-1)) //nolint:gosec // just bounded
+		row.LifetimeLeft = uint32(min(left, hostabi.None-1))
 	}
 	if c.Backoff > now {
 		row.BackoffUntilMS = whole(c.Backoff.Sub(a.origin) + time.Millisecond - 1)

@@ -15,8 +15,10 @@ func (a *Allocator) limits(now snapshot.Instant, s Scene) guard.Limits {
 	}
 	for i := range a.cfg.Profiles {
 		p, c := &a.cfg.Profiles[i], &s.Profiles[i]
+		counts := s.Fleet.Counts(p.ID)
+		leaving := counts.Draining + counts.ByPhase[snapshot.Terminating] - counts.Condemned
 		ceiling := p.ceiling(a.cfg.Mode, s.Fleet.Target(p.ID))
-		if leaving := s.Fleet.Counts(p.ID).Draining; ceiling < math.MaxUint32-leaving { // one that leaves may be replaced before it has left
+		if ceiling < math.MaxUint32-leaving { // policies are told that the ceiling is for those that stay; the guard knows this of condemned ones only
 			ceiling += leaving
 		}
 		l.Profiles[i] = guard.ProfileLimits{
@@ -47,5 +49,5 @@ func (a *Allocator) churnLeft(now snapshot.Instant) uint32 {
 	if used >= uint64(a.cfg.Churn) {
 		return 0
 	}
-	return a.cfg.Churn - uint32(used) //nolint:gosec // less than a uint32
+	return a.cfg.Churn - uint32(used)
 }

@@ -96,7 +96,7 @@ func (a *Application) cancelTasks(ev Cancel) {
 	changed, kills := a.book.Cancel(a.now, ev.Keys, ev.Job)
 	a.tasksChanged(changed)
 	a.kill(kills)
-	a.emit(Reply{Request: ev.Request, Count: uint32(len(changed) + len(kills))}) //nolint:gosec // there are no more tasks than MaxQueued
+	a.emit(Reply{Request: ev.Request, Count: uint32(len(changed) + len(kills))})
 }
 
 func (a *Application) listTasks(ev ListTasks) {

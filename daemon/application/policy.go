@@ -127,7 +127,7 @@ func (a *Application) carry(plan guard.Plan) {
 	for _, r := range releases {
 		a.release(r.Executor, r.Mode, cmp.Or(r.Reason, "the policy let it go"))
 	}
-	a.alloc.Spent(a.now, uint32(len(releases))) //nolint:gosec // bounded by the size of a decision
+	a.alloc.Spent(a.now, uint32(len(releases)))
 	a.clean()
 	for _, c := range plan.Creates() {
 		for range c.Count {

@@ -360,7 +360,7 @@ func (s *story) policy(d *datadriven.TestData) error {
 	for _, arg := range d.CmdArgs {
 		switch arg.Key {
 		case "direct":
-			s.decide = asked(nativeDirect(`{"gate": "window"}`), "direct", "sha256:direct")
+			s.decide = asked(nativeDirect(), "direct", "sha256:direct")
 		case "elastic":
 			p, err := sdk.Native(&elastic.Policy{}, []byte(`{"idle": "20s"}`))
 			if err != nil {
@@ -368,14 +368,14 @@ func (s *story) policy(d *datadriven.TestData) error {
 			}
 			s.decide = asked(p, "elastic", "sha256:elastic")
 		case "silent":
-			direct := asked(nativeDirect(`{"gate": "window"}`), "direct", "native:direct")
+			direct := asked(nativeDirect(), "direct", "native:direct")
 			s.decide = func(a application.AskPolicy) (application.Decided, bool) {
 				d, _ := direct(a)
 				d.Fault = "the policy did not answer in time"
 				return d, a.Builtin
 			}
 		case "faulty":
-			direct := asked(nativeDirect(`{"gate": "window"}`), "direct", "native:direct")
+			direct := asked(nativeDirect(), "direct", "native:direct")
 			s.decide = func(a application.AskPolicy) (application.Decided, bool) {
 				d, _ := direct(a)
 				d.Fault = "unreachable executed"
@@ -407,7 +407,7 @@ func greedy(a application.AskPolicy) (application.Decided, bool) {
 func (s *story) api(d *datadriven.TestData) error {
 	s.slow = d.HasArg("slow")
 	if text, ok := argument(d, "refuse"); ok {
-		s.world.refuse = map[string]application.RefusalClass{"quota": application.RefusedQuota, "invalid": application.RefusedInvalid}[text]
+		s.refuse = map[string]application.RefusalClass{"quota": application.RefusedQuota, "invalid": application.RefusedInvalid}[text]
 	}
 	if text, ok := argument(d, "delete"); ok {
 		s.deletes = map[string]application.DeleteOutcome{

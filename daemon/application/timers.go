@@ -6,10 +6,10 @@ import (
 )
 
 // timersEnd is one more than the highest Timer.
-const timersEnd = TimerRetry + 1
+const timersEnd = int(TimerRetry) + 1
 
 func (a *Application) timerFired(t Timer) {
-	if t >= timersEnd {
+	if int(t) >= timersEnd {
 		return
 	}
 	a.timers[t] = 0 // whoever fired it has forgotten it
@@ -44,7 +44,7 @@ func (a *Application) endBackoffs() {
 
 // setTimers asks for the timers that are not what they should be.
 func (a *Application) setTimers() {
-	for t := TimerAsk; t < timersEnd; t++ {
+	for t := TimerAsk; int(t) < timersEnd; t++ {
 		if at := a.timer(t); at != a.timers[t] {
 			a.timers[t] = at
 			a.emit(SetTimer{Timer: t, At: at})

@@ -47,7 +47,7 @@ type world struct {
 func newWorld(cfg application.Config) *world {
 	return &world{
 		app: application.New(cfg), cfg: cfg, now: t0, timers: map[application.Timer]snapshot.Instant{}, pods: map[snapshot.ID]*snapshot.Observation{},
-		sessionOf: map[snapshot.ID]uint64{}, deletes: application.DeleteAccepted, decide: asked(nativeDirect(`{"gate": "window"}`), "direct", "sha256:direct"),
+		sessionOf: map[snapshot.ID]uint64{}, deletes: application.DeleteAccepted, decide: asked(nativeDirect(), "direct", "sha256:direct"),
 	}
 }
 
@@ -65,10 +65,10 @@ func plainConfig() application.Config {
 	}
 }
 
-func nativeDirect(settings string) *sdk.NativePolicy {
-	p, err := sdk.Native(&direct.Policy{}, []byte(settings))
+func nativeDirect() *sdk.NativePolicy {
+	p, err := sdk.Native(&direct.Policy{}, nil)
 	if err != nil {
-		panic(err) // the settings are constants of the tests
+		panic(err) // there are no settings to be wrong
 	}
 	return p
 }
@@ -135,6 +135,7 @@ func (w *world) answerCreate(e application.CreatePod) {
 		w.queue = append(w.queue, application.PodCreated{Executor: e.Executor, UID: uid(e.Executor), Version: w.next()})
 		w.pods[e.Executor] = &snapshot.Observation{
 			ID: e.Executor, Profile: e.Profile, Phase: snapshot.Pending, Name: e.Name, UID: uid(e.Executor), Version: w.version,
+			Intent: "ours",
 		}
 	}
 }
@@ -169,7 +170,7 @@ func (w *world) list() {
 func (w *world) show(id snapshot.ID, phase snapshot.Phase, change func(*snapshot.Observation)) {
 	p := w.pods[id]
 	if p == nil {
-		p = &snapshot.Observation{ID: id, UID: uid(id), Name: fmt.Sprintf("app-i1-exec-%d", id)}
+		p = &snapshot.Observation{ID: id, UID: uid(id), Name: fmt.Sprintf("app-i1-exec-%d", id), Intent: "ours"}
 		w.pods[id] = p
 	}
 	p.Phase, p.Version = phase, w.next()
@@ -183,13 +184,11 @@ func (w *world) show(id snapshot.ID, phase snapshot.Phase, change func(*snapshot
 	w.step(application.PodObserved{Pod: o})
 }
 
-// attach registers an executor on a new session, which it returns.
-func (w *world) attach(id snapshot.ID, holds ...task.Ref) uint64 {
+// attach registers an executor on a new session.
+func (w *world) attach(id snapshot.ID, holds ...task.Ref) {
 	w.session++
-	session := w.session
-	w.sessionOf[id] = session
-	w.step(application.Attached{Executor: id, Session: session, UID: uid(id), Holds: holds})
-	return session
+	w.sessionOf[id] = w.session
+	w.step(application.Attached{Executor: id, Session: w.session, UID: uid(id), Holds: holds})
 }
 
 // start makes a pod run and register.

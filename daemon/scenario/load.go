@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	yaml "sigs.k8s.io/yaml/goyaml.v3" //nolint:staticcheck // deprecated in favour of a module that the tree does not require; only this one knows lines
+	yaml "sigs.k8s.io/yaml/goyaml.v3"
 )
 
 // maxFile bounds a file of stories, in bytes.
@@ -64,7 +64,7 @@ func (rd *reader) conf(n *yaml.Node, c *conf) {
 		return func(v *yaml.Node) { *to = rd.milliseconds(v) }
 	}
 	count := func(to *uint32) func(*yaml.Node) {
-		return func(v *yaml.Node) { *to = uint32(rd.number(v, 1, math.MaxUint32)) } //nolint:gosec // just bounded
+		return func(v *yaml.Node) { *to = uint32(rd.number(v, 1, math.MaxUint32)) }
 	}
 	rd.fields(n, map[string]func(*yaml.Node){
 		"batchSize":       count(&c.batchSize),
@@ -73,7 +73,7 @@ func (rd *reader) conf(n *yaml.Node, c *conf) {
 		"creationTimeout": ms(&c.creationTimeout),
 		"maxPending":      count(&c.maxPending),
 		"maxPendingPerRp": count(&c.maxPendingPerRp),
-		"maximum":         func(v *yaml.Node) { c.maximum = uint64(rd.number(v, 1, math.MaxInt64)) }, //nolint:gosec // just bounded
+		"maximum":         func(v *yaml.Node) { c.maximum = uint64(rd.number(v, 1, math.MaxInt64)) },
 		"failDeletes":     func(v *yaml.Node) { c.failDeletes = rd.yes(v) },
 		"gate":            func(v *yaml.Node) { c.gate = rd.text(v) },
 	})

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"time"
 
-	yaml "sigs.k8s.io/yaml/goyaml.v3" //nolint:staticcheck // see load.go
+	yaml "sigs.k8s.io/yaml/goyaml.v3"
 )
 
 // reader turns nodes into values and takes down what is wrong with them.

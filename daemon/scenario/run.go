@@ -52,7 +52,7 @@ func (w *world) do(s *step) error {
 	case s.raises != "" && err == nil:
 		return fmt.Errorf("raises: expected a message with %q, but the step was not refused", s.raises)
 	case s.raises != "" && !strings.Contains(err.Error(), s.raises):
-		return fmt.Errorf("raises: expected a message with %q, seen %q", s.raises, err)
+		return fmt.Errorf("raises: expected a message with %q, seen: %w", s.raises, err)
 	case s.expect == nil:
 		return nil
 	}

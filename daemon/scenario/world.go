@@ -84,7 +84,7 @@ func config(s Scenario) application.Config {
 	slices.Sort(ids)
 	for _, id := range slices.Compact(ids) {
 		cfg.Profiles = append(cfg.Profiles, application.Profile{
-			ID: snapshot.Profile(id), Name: strconv.FormatInt(id, 10), Slots: 1, BatchSize: s.conf.batchSize, MaxPending: s.conf.maxPendingPerRp, //nolint:gosec // bounded by the reader
+			ID: snapshot.Profile(id), Name: strconv.FormatInt(id, 10), Slots: 1, BatchSize: s.conf.batchSize, MaxPending: s.conf.maxPendingPerRp,
 			IdleTimeout: s.conf.idleTimeout, CreationTimeout: s.conf.creationTimeout,
 		})
 	}
@@ -107,7 +107,7 @@ func (w *world) setTargets(targets []pair) error {
 		if t[1] < 0 || t[1] > math.MaxUint32 {
 			return fmt.Errorf("target: %d executors of profile %d: expected a number between 0 and %d", t[1], t[0], uint32(math.MaxUint32))
 		}
-		ev.Targets = append(ev.Targets, snapshot.Target{Profile: snapshot.Profile(t[0]), Count: uint32(t[1])}) //nolint:gosec // just bounded
+		ev.Targets = append(ev.Targets, snapshot.Target{Profile: snapshot.Profile(t[0]), Count: uint32(t[1])})
 	}
 	return w.tell(ev)
 }
@@ -115,7 +115,7 @@ func (w *world) setTargets(targets []pair) error {
 // show feeds one pod.
 func (w *world) show(p pod) error {
 	o := snapshot.Observation{
-		ID: snapshot.ID(p.id), Profile: snapshot.Profile(p.profile), Phase: phases[p.state], UID: uid(p.id), Version: w.next(), //nolint:gosec // bounded by the reader
+		ID: snapshot.ID(p.id), Profile: snapshot.Profile(p.profile), Phase: phases[p.state], UID: uid(p.id), Version: w.next(),
 	}
 	w.pods[o.ID] = o
 	return w.tell(application.PodObserved{Pod: o})
@@ -129,7 +129,7 @@ func (w *world) list() error {
 			ev.Pods = append(ev.Pods, o)
 		}
 	}
-	slices.SortFunc(ev.Pods, func(a, b snapshot.Observation) int { return int(a.ID) - int(b.ID) }) //nolint:gosec // bounded by the reader
+	slices.SortFunc(ev.Pods, func(a, b snapshot.Observation) int { return int(a.ID) - int(b.ID) })
 	return w.tell(ev)
 }
 
@@ -137,7 +137,7 @@ func (w *world) list() error {
 func (w *world) register(ids []int64) error {
 	wanted := map[snapshot.ID]bool{}
 	for _, id := range ids {
-		wanted[snapshot.ID(id)] = true //nolint:gosec // bounded by the reader
+		wanted[snapshot.ID(id)] = true
 	}
 	var gone []snapshot.ID
 	for id := range w.sessions {
@@ -154,13 +154,13 @@ func (w *world) register(ids []int64) error {
 		}
 	}
 	for _, id := range ids {
-		id := snapshot.ID(id) //nolint:gosec // bounded by the reader
+		id := snapshot.ID(id)
 		if _, there := w.sessions[id]; there {
 			continue
 		}
 		w.session++
 		w.sessions[id] = w.session
-		if err := w.tell(application.Attached{Executor: id, Session: w.session, UID: uid(int64(id)), Slots: 1}); err != nil { //nolint:gosec // bounded by the reader
+		if err := w.tell(application.Attached{Executor: id, Session: w.session, UID: uid(int64(id)), Slots: 1}); err != nil {
 			delete(w.sessions, id)
 			return fmt.Errorf("registering executor %d: %w", id, err)
 		}
@@ -185,7 +185,7 @@ func (w *world) pass() error { return w.tell(application.TimerFired{Timer: appli
 
 // released reports whether a registration would be refused because the executor was let go.
 func (w *world) released(id int64) bool {
-	e, ok := w.app.Snapshot().Executor(snapshot.ID(id)) //nolint:gosec // bounded by the reader
+	e, ok := w.app.Snapshot().Executor(snapshot.ID(id))
 	return ok && e.Condemned
 }
 
@@ -226,8 +226,8 @@ func (w *world) carry(effect application.Effect) error {
 	switch e := effect.(type) {
 	case application.CreatePod:
 		w.total++
-		w.seen.created = append(w.seen.created, pair{int64(e.Executor), int64(e.Profile)})                                        //nolint:gosec // a story does not create so many
-		w.events = append(w.events, application.PodCreated{Executor: e.Executor, UID: uid(int64(e.Executor)), Version: w.next()}) //nolint:gosec // as above
+		w.seen.created = append(w.seen.created, pair{int64(e.Executor), int64(e.Profile)})
+		w.events = append(w.events, application.PodCreated{Executor: e.Executor, UID: uid(int64(e.Executor)), Version: w.next()})
 	case application.DeletePod:
 		w.delete(e)
 	case application.AskPolicy:
@@ -252,11 +252,11 @@ func (w *world) delete(e application.DeletePod) {
 	executor, _ := w.app.Snapshot().Executor(e.Executor)
 	g := group{w.deciding, executor.Profile}
 	if last := len(w.seen.deletes) - 1; last >= 0 && w.seen.released == g {
-		w.seen.deletes[last] = append(w.seen.deletes[last], int64(e.Executor)) //nolint:gosec // a story does not create so many
+		w.seen.deletes[last] = append(w.seen.deletes[last], int64(e.Executor))
 		return
 	}
 	w.seen.released = g
-	w.seen.deletes = append(w.seen.deletes, []int64{int64(e.Executor)}) //nolint:gosec // as above
+	w.seen.deletes = append(w.seen.deletes, []int64{int64(e.Executor)})
 }
 
 // timeouts takes down the requests that were given up together.
@@ -264,7 +264,7 @@ func (w *world) timeouts(effects []application.Effect) {
 	var ids []int64
 	for _, effect := range effects {
 		if e, ok := effect.(application.DeletePod); ok && e.Why == application.DeleteTimedOut {
-			ids = append(ids, int64(e.Executor)) //nolint:gosec // a story does not create so many
+			ids = append(ids, int64(e.Executor))
 		}
 	}
 	if len(ids) > 0 {
