@@ -1,0 +1,122 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/retinue-sched/retinue/daemon/allocator"
+	"github.com/retinue-sched/retinue/daemon/policy"
+	"github.com/retinue-sched/retinue/daemon/telemetry"
+	"github.com/retinue-sched/retinue/hostabi"
+	"github.com/retinue-sched/retinue/plugins/modules"
+)
+
+// policyCalls is how often each question is asked.
+const policyCalls = 400
+
+// policies measures a question about ten thousand executors to each shipped policy, as the daemon asks it: with every limit on.
+func policies(ctx context.Context, _ settings) (rows []row, err error) {
+	crowd, err := newCrowd(plenty)
+	if err != nil {
+		return nil, err
+	}
+	host, closeHost, err := openHost()
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, closeHost()) }()
+	for _, m := range modules.Shipped() {
+		if _, _, err := host.Bind(ctx, "default/app", policy.Binding{Policy: m.Name}); err != nil {
+			return nil, err
+		}
+		for _, hook := range []hostabi.Hook{hostabi.HookAllocate, hostabi.HookRelease} {
+			asked, err := ask(ctx, host, m, hook, crowd.question)
+			if err != nil {
+				return nil, fmt.Errorf("asking %s to %v: %w", m.Name, hook, err)
+			}
+			rows = append(rows, asked...)
+		}
+	}
+	return rows, nil
+}
+
+// openHost returns a host with the limits that a daemon has by default.
+func openHost() (*policy.Host, func() error, error) {
+	dir, err := os.MkdirTemp("", "retinue-bench-")
+	if err != nil {
+		return nil, nil, fmt.Errorf("making a folder for compiled modules: %w", err)
+	}
+	cfg := policy.DefaultConfig()
+	cfg.CacheDir = dir
+	signals, err := telemetry.New(telemetry.DefaultConfig())
+	if err != nil {
+		return nil, nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	host, err := policy.New(cfg, slog.New(slog.DiscardHandler), signals.Meter("policy"))
+	if err != nil {
+		return nil, nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	return host, func() error { return errors.Join(host.Close(context.Background()), os.RemoveAll(dir)) }, nil
+}
+
+// ask asks one question again and again, and each time makes the view that it needs once more, to tell apart what that costs.
+func ask(ctx context.Context, host *policy.Host, m modules.Module, hook hostabi.Hook, in *allocator.Input) ([]row, error) {
+	encode, err := encoder(m, hook, in)
+	if err != nil {
+		return nil, err
+	}
+	question := *in
+	question.Hook = hook
+	var whole, views, calls samples
+	for i := range policyCalls + policyCalls/10 {
+		view := encode()
+		began := time.Now()
+		answer := host.Ask(ctx, "default/app", hook, &question)
+		d := time.Since(began)
+		switch {
+		case answer.Fault != "":
+			return nil, errors.New(answer.Fault)
+		case answer.By != m.Digest:
+			return nil, fmt.Errorf("%s answered, not the module", answer.By)
+		case i < policyCalls/10:
+			continue // the instance is new and everything is cold
+		}
+		whole, views, calls = append(whole, d), append(views, view), append(calls, d-view)
+	}
+	name := fmt.Sprintf("%s %v, 10,000 executors", m.Name, hook)
+	return []row{
+		took(name+", view included, p50", whole.median(), milliseconds).atMost(2),
+		took("  p99", whole.quantile(0.99), milliseconds),
+		took("  of it the view: filling and encoding, p50", views.median(), milliseconds),
+		took("  and the call, p50", calls.median(), milliseconds).atMost(2),
+	}, nil
+}
+
+// encoder returns a function that makes a module's view and says how long that took.
+func encoder(m modules.Module, hook hostabi.Hook, in *allocator.Input) (func() time.Duration, error) {
+	wasm, err := m.Wasm()
+	if err != nil {
+		return nil, err
+	}
+	manifest, err := hostabi.ReadManifest(wasm)
+	if err != nil {
+		return nil, err
+	}
+	projection, err := manifest.Projection(hook)
+	if err != nil {
+		return nil, err
+	}
+	var view hostabi.View
+	var block []byte
+	return func() time.Duration {
+		began := time.Now()
+		in.View(&view)
+		view.Hook = hook
+		block = view.Encode(block[:0], projection)
+		return time.Since(began)
+	}, nil
+}
