@@ -37,23 +37,25 @@ const (
 // harmless returns the code of a policy that answers nothing, by export.
 func harmless(decision []byte) (bodies map[string][]byte, types map[string]signature) {
 	answer := code(i64Const(packed(decisionAt, len(decision))))
-	return map[string][]byte{
-			hostabi.ExportABI:       code(i32Const(hostabi.ABIVersion)),
-			hostabi.ExportAlloc:     code(i32Const(inputAt)),
-			hostabi.ExportError:     code(i64Const(packed(errorAt, 4))),
-			hostabi.ExportConfigure: code(i64Const(1)),
-			hostabi.ExportAllocate:  answer,
-			hostabi.ExportRelease:   answer,
-		}, map[string]signature{
-			hostabi.ExportABI:       returning(i32),
-			hostabi.ExportAlloc:     returning(i32, i32, i32),
-			hostabi.ExportError:     returning(i64),
-			hostabi.ExportConfigure: returning(i64, i32, i32),
-			hostabi.ExportAllocate:  returning(i64, i32, i32),
-			hostabi.ExportRelease:   returning(i64, i32, i32),
-			initialize:              taking(),
-			"_start":                taking(),
-		}
+	bodies = map[string][]byte{
+		hostabi.ExportABI:       code(i32Const(hostabi.ABIVersion)),
+		hostabi.ExportAlloc:     code(i32Const(inputAt)),
+		hostabi.ExportError:     code(i64Const(packed(errorAt, 4))),
+		hostabi.ExportConfigure: code(i64Const(1)),
+		hostabi.ExportAllocate:  answer,
+		hostabi.ExportRelease:   answer,
+	}
+	types = map[string]signature{
+		hostabi.ExportABI:       returning(i32),
+		hostabi.ExportAlloc:     returning(i32, i32, i32),
+		hostabi.ExportError:     returning(i64),
+		hostabi.ExportConfigure: returning(i64, i32, i32),
+		hostabi.ExportAllocate:  returning(i64, i32, i32),
+		hostabi.ExportRelease:   returning(i64, i32, i32),
+		initialize:              taking(),
+		"_start":                taking(),
+	}
+	return bodies, types
 }
 
 // assemble returns the module, with a manifest.

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"go.opentelemetry.io/otel/attribute"
@@ -71,6 +72,7 @@ func TestWorldFollowsTheQuestion(t *testing.T) {
 	if slices.Equal(state[16:24], other[16:24]) {
 		t.Error("another seed gives the same numbers")
 	}
+	see("shop/b", 1, 2, 3) // what came before must not show
 	if again := see("shop/b", 5000, 1_700_000_000_000, 7); !slices.Equal(state, again) {
 		t.Errorf("the same question shows %x, then %x", state, again)
 	}
@@ -94,6 +96,26 @@ func TestPollLetsTimePass(t *testing.T) {
 	w.sleep(1 << 63)
 	if w.now(1) < 4000e6 {
 		t.Errorf("a wait without end turns the clock back to %d", w.now(1))
+	}
+}
+
+// Memory grows to its limit and not a page further.
+func TestMemoryEndsAtItsLimit(t *testing.T) {
+	const limit = 9 << 20
+	state := "????"
+	decision := hostabi.EncodeDecision(nil, hostabi.Decision{State: []byte(state)})
+	at := int32(answerAt + strings.Index(string(decision), state))
+	onePage := slices.Concat([]byte{0x03, 0x40}, i32Const(1), grow, i32Const(-1), []byte{0x47, 0x0d, 0x00, 0x0b})
+	g := deciding(onePage, i32Const(at), []byte{0x3f, 0x00, 0x36, 2, 0}, i64Const(packed(answerAt, len(decision))), giveBack) // size, store
+	g.data = map[uint32][]byte{answerAt: decision}
+	h := newHost(t, func(c *Config) { c.MemoryLimit, c.Deadline = limit, time.Minute })
+	bind(t, h, "shop/a", g.assemble(t))
+	answer := h.Ask(t.Context(), "shop/a", hostabi.HookAllocate, big())
+	if answer.Fault != "" {
+		t.Fatal(answer.Fault)
+	}
+	if pages := binary.LittleEndian.Uint32(answer.Decision.State); pages != limit/pageSize {
+		t.Errorf("it grew to %d pages, the limit is %d", pages, limit/pageSize)
 	}
 }
 
