@@ -150,26 +150,26 @@ func TestWrites(t *testing.T) {
 	if err != nil || patched.Labels["a"] != "b" {
 		t.Errorf("patch: %v, %v", patched, err)
 	}
-	if _, err := pods.Update(t.Context(), made, metav1.UpdateOptions{}); !apierrors.IsConflict(err) {
+	if _, err = pods.Update(t.Context(), made, metav1.UpdateOptions{}); !apierrors.IsConflict(err) {
 		t.Errorf("update from an old state: %v", err)
 	}
 	patched.Status.Phase = corev1.PodRunning
-	if got, err := pods.UpdateStatus(t.Context(), patched, metav1.UpdateOptions{}); err != nil || got.Status.Phase != corev1.PodRunning {
-		t.Errorf("status: %v, %v", got, err)
+	if patched, err = pods.UpdateStatus(t.Context(), patched, metav1.UpdateOptions{}); err != nil || patched.Status.Phase != corev1.PodRunning {
+		t.Errorf("status: %v, %v", patched, err)
 	}
 	wrong := types.UID("wrong")
 	err = pods.Delete(t.Context(), "p", metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &wrong}})
 	if !apierrors.IsConflict(err) {
 		t.Errorf("delete of another incarnation: %v", err)
 	}
-	if err := pods.Delete(t.Context(), "p", metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &made.UID}}); err != nil {
+	if err = pods.Delete(t.Context(), "p", metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &made.UID}}); err != nil {
 		t.Errorf("delete: %v", err)
 	}
-	if err := pods.Delete(t.Context(), "p", metav1.DeleteOptions{}); !apierrors.IsNotFound(err) {
+	if err = pods.Delete(t.Context(), "p", metav1.DeleteOptions{}); !apierrors.IsNotFound(err) {
 		t.Errorf("delete of nothing: %v", err)
 	}
 	w.create(idle("q"))
-	if err := pods.DeleteCollection(t.Context(), metav1.DeleteOptions{}, everything); err != nil {
+	if err = pods.DeleteCollection(t.Context(), metav1.DeleteOptions{}, everything); err != nil {
 		t.Errorf("delete all: %v", err)
 	}
 }

@@ -21,7 +21,7 @@ func Down(ctx context.Context, dir string) error {
 		return err
 	}
 	at := places(dir)
-	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+	if _, err = os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
 		return nil // there has never been one
 	}
 	l, err := end(ctx, at)

@@ -146,9 +146,9 @@ func (w *world) ended(name string) *corev1.Pod {
 	})
 }
 
-func (w *world) running(name string) *corev1.Pod {
+func (w *world) running(name string) {
 	w.t.Helper()
-	return w.until(name, "running", func(p *corev1.Pod) bool { return p != nil && p.Status.Phase == corev1.PodRunning })
+	w.until(name, "running", func(p *corev1.Pod) bool { return p != nil && p.Status.Phase == corev1.PodRunning })
 }
 
 func (w *world) gone(name string) {

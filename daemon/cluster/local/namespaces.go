@@ -22,14 +22,14 @@ func (n *namespaces) run(ctx context.Context) error {
 	}
 	n.store.Do(open)
 	for err == nil {
-		if _, err := n.store.Next(ctx, cursor, 0); err != nil {
+		if _, err = n.store.Next(ctx, cursor, 0); err != nil {
+			return err
+		}
+		if err = n.empty(ctx); err != nil {
 			return err
 		}
 		if cursor.Ended() {
 			n.store.Do(open)
-		}
-		if err := n.empty(ctx); err != nil {
-			return err
 		}
 	}
 	return err

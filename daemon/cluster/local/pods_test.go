@@ -205,14 +205,14 @@ func TestLogs(t *testing.T) {
 	var got strings.Builder
 	buffer := make([]byte, 100)
 	for {
-		read, err := stream.Read(buffer)
+		read, end := stream.Read(buffer)
 		got.Write(buffer[:read])
 		if got.String() == "before\n" { // so it is followed, not read at the end
-			if err := os.WriteFile(gate, nil, 0o600); err != nil {
+			if err = os.WriteFile(gate, nil, 0o600); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if err != nil {
+		if end != nil {
 			break
 		}
 	}

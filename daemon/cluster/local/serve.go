@@ -72,7 +72,7 @@ func (c *cluster) close() {
 
 // open takes the folder, waits until nothing of a killed predecessor is left, and opens the door.
 func (c *cluster) open(ctx context.Context) (err error) {
-	if err := os.MkdirAll(c.options.Dir, 0o700); err != nil {
+	if err = os.MkdirAll(c.options.Dir, 0o700); err != nil {
 		return err
 	}
 	if c.lock, err = takeLock(ctx, c.at.lock()); err != nil {
@@ -86,7 +86,7 @@ func (c *cluster) open(ctx context.Context) (err error) {
 		c.options.Log.LogAttrs(ctx, slog.LevelWarn, "facts of the last cluster lost", slog.Any("error", err))
 	}
 	// At once, so that nobody takes the process of the last cluster for this one.
-	if err := c.at.writeFacts(facts{PID: os.Getpid(), Port: before.Port}); err != nil {
+	if err = c.at.writeFacts(facts{PID: os.Getpid(), Port: before.Port}); err != nil {
 		return err
 	}
 	if c.fence, err = waitLock(ctx, c.at.fence()); err != nil {
@@ -175,8 +175,8 @@ func (c *cluster) run(ctx context.Context) error {
 	start((&namespaces{store: st}).run)
 	start(func(ctx context.Context) error {
 		select {
-		case err := <-serving:
-			return fmt.Errorf("serving the API: %w", err)
+		case failure := <-serving:
+			return fmt.Errorf("serving the API: %w", failure)
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}

@@ -25,12 +25,12 @@ func Up(ctx context.Context, o Options) error {
 	if err != nil {
 		return fmt.Errorf("starting a local cluster: %w", err)
 	}
-	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
+	if err = os.MkdirAll(o.Dir, 0o700); err != nil {
 		return fmt.Errorf("starting a local cluster: %w", err)
 	}
 	word := "started"
 	for {
-		err := spawn(ctx, o)
+		err = spawn(ctx, o)
 		if err == nil {
 			break
 		}

@@ -41,9 +41,14 @@ var (
 	anySpace  = rapid.SampledFrom([]string{"left", "left-2", "default"})
 	anyColour = rapid.SampledFrom([]string{"", "red", "blue"})
 	anyFilter = rapid.SampledFrom([]metav1.ListOptions{
-		{}, {LabelSelector: "colour=red"}, {LabelSelector: "colour"}, {LabelSelector: "!colour"},
-		{LabelSelector: "colour in (red, blue),colour!=red"}, {FieldSelector: "metadata.name=a"},
-		{FieldSelector: "status.phase=Running"}, {FieldSelector: "spec.nodeName=", LabelSelector: "colour!=blue"},
+		{},
+		{LabelSelector: "colour=red"},
+		{LabelSelector: "colour"},
+		{LabelSelector: "!colour"},
+		{LabelSelector: "colour in (red, blue),colour!=red"},
+		{FieldSelector: "metadata.name=a"},
+		{FieldSelector: "status.phase=Running"},
+		{FieldSelector: "spec.nodeName=", LabelSelector: "colour!=blue"},
 	})
 	anyScope = rapid.SampledFrom([]string{"", "left", "left-2", "default"})
 )

@@ -35,7 +35,7 @@ func (s *Server) List(ref Ref, opts metav1.ListOptions) (Page, error) {
 	if err != nil {
 		return Page{}, err
 	}
-	if err := validateList(opts, false); err != nil {
+	if err = validateList(opts, false); err != nil {
 		return Page{}, err
 	}
 	from, err := s.readPoint(opts)

@@ -217,8 +217,7 @@ func validateQuantity(name corev1.ResourceName, q quantity.Quantity, at *field.P
 }
 
 func native(name corev1.ResourceName) bool {
-	switch name {
-	case corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage:
+	if name == corev1.ResourceCPU || name == corev1.ResourceMemory || name == corev1.ResourceEphemeralStorage {
 		return true
 	}
 	return strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix)

@@ -145,7 +145,7 @@ func (s *Server) collection(ref Ref) (*collection, error) {
 			continue
 		}
 		switch {
-		case ref.Subresource != "" && !(ref.Subresource == "status" && c.resource.Status):
+		case ref.Subresource != "" && (ref.Subresource != "status" || !c.resource.Status):
 			return nil, unknownPath()
 		case !c.resource.Namespaced && ref.Namespace != "":
 			return nil, unknownPath()

@@ -34,7 +34,7 @@ func (s *Server) Watch(ref Ref, opts metav1.ListOptions) (*Cursor, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := validateList(opts, true); err != nil {
+	if err = validateList(opts, true); err != nil {
 		return nil, err
 	}
 	asked, err := parseVersion(opts.ResourceVersion)

@@ -3,6 +3,7 @@ package guard
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -28,7 +29,7 @@ func Main() int {
 		return 0 // the host is gone before it asked for anything
 	}
 	var spec Spec
-	if err := json.Unmarshal(line, &spec); err != nil {
+	if err = json.Unmarshal(line, &spec); err != nil {
 		fmt.Fprintln(os.Stderr, "retinue guard: reading what to run:", err)
 		return 1
 	}
@@ -132,7 +133,7 @@ func (c *container) reap() Exit {
 		var ws syscall.WaitStatus
 		pid, err := waitAny(c.pid, &ws)
 		switch {
-		case err == syscall.EINTR:
+		case errors.Is(err, syscall.EINTR):
 			continue
 		case err != nil:
 			return end

@@ -52,7 +52,7 @@ func children() []int {
 		if err != nil {
 			return childrenByScan() // a kernel without CONFIG_PROC_CHILDREN
 		}
-		for _, word := range strings.Fields(string(text)) {
+		for word := range strings.FieldsSeq(string(text)) {
 			if pid, err := strconv.Atoi(word); err == nil {
 				pids = append(pids, pid)
 			}

@@ -38,15 +38,14 @@ func Start(executable string, spec Spec, fence *os.File) (*Process, error) {
 		return nil, fmt.Errorf("starting a guard: %w", err)
 	}
 	p.orders, p.reports = orders, json.NewDecoder(out)
-	if err := json.NewEncoder(orders).Encode(spec); err != nil {
-		p.finish()
-		return nil, fmt.Errorf("telling the guard what to run: %w", err)
+	if err = json.NewEncoder(orders).Encode(spec); err != nil {
+		return nil, fmt.Errorf("telling the guard what to run: %w", errors.Join(err, p.finish()))
 	}
 	var first report
 	err = p.reports.Decode(&first)
 	switch {
 	case err == nil && first.Refused != "":
-		p.finish()
+		p.finish() //nolint:errcheck // the report says more
 		return nil, &StartError{Reason: first.Refused}
 	case err != nil || first.Started == nil:
 		return nil, fmt.Errorf("waiting for the guard: it ended before the process ran: %w", errors.Join(err, p.finish()))
@@ -112,7 +111,7 @@ func (p *Process) order(o byte) {
 func (p *Process) Wait() Exit {
 	var last report
 	err := p.reports.Decode(&last)
-	p.finish()
+	p.finish() //nolint:errcheck // the report says more, and its absence too
 	if err != nil || last.Ended == nil {
 		return Exit{Code: 128 + int(syscall.SIGKILL), Signal: syscall.SIGKILL, At: time.Now(), Lost: true}
 	}

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -53,8 +54,7 @@ func executable(path string) error {
 
 // reason is an error without the path that the caller names itself.
 func reason(err error) error {
-	var at *fs.PathError
-	if errors.As(err, &at) {
+	if at, ok := errors.AsType[*fs.PathError](err); ok {
 		return at.Err
 	}
 	return err
@@ -62,8 +62,8 @@ func reason(err error) error {
 
 // pathOf returns the last PATH of an environment, which is the one that counts.
 func pathOf(env []string) string {
-	for i := len(env) - 1; i >= 0; i-- {
-		if value, ok := strings.CutPrefix(env[i], "PATH="); ok {
+	for _, variable := range slices.Backward(env) {
+		if value, ok := strings.CutPrefix(variable, "PATH="); ok {
 			return value
 		}
 	}

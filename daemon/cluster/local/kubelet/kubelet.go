@@ -238,7 +238,7 @@ func (k *Kubelet) release(pod *corev1.Pod) {
 		ref := model.Ref{Resource: "pods", Namespace: pod.Namespace, Name: pod.Name}
 		_, _, err := m.Delete(at, ref, metav1.DeleteOptions{GracePeriodSeconds: &now, Preconditions: &metav1.Preconditions{UID: &pod.UID}})
 		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
-			k.config.Log.LogAttrs(context.Background(), slog.LevelError, "pod delete refused",
+			k.config.Log.Error("pod delete refused",
 				slog.String("pod", pod.Namespace+"/"+pod.Name), slog.Any("error", err))
 		}
 	})
@@ -247,7 +247,7 @@ func (k *Kubelet) release(pod *corev1.Pod) {
 // discard removes what a pod has left on the disk.
 func (k *Kubelet) discard(pod *corev1.Pod) {
 	if err := os.RemoveAll(k.folder(pod)); err != nil {
-		k.config.Log.LogAttrs(context.Background(), slog.LevelWarn, "pod folder stays", slog.Any("error", err))
+		k.config.Log.Warn("pod folder stays", slog.Any("error", err))
 	}
 }
 
@@ -302,7 +302,7 @@ func (k *Kubelet) updateStatus(pod *corev1.Pod, change func(time.Time, *corev1.P
 			return
 		}
 		if _, err := m.Update(now, ref, next, metav1.UpdateOptions{}); err != nil {
-			k.config.Log.LogAttrs(context.Background(), slog.LevelError, "pod status refused",
+			k.config.Log.Error("pod status refused",
 				slog.String("pod", pod.Namespace+"/"+pod.Name), slog.Any("error", err))
 			return
 		}

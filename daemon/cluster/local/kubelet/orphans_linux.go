@@ -14,7 +14,7 @@ import (
 // guard somebody killed, is the one thing that escapes.
 func (k *Kubelet) killOrphans(pod types.UID, container string) {
 	mark := []byte(OwnerVariable + "=" + string(pod) + "/" + container)
-	for round := 0; round < 10; round++ { // a process may fork between the look and the kill
+	for range 10 { // a process may fork between the look and the kill
 		if !killMarked(mark) {
 			return
 		}
@@ -35,7 +35,7 @@ func killMarked(mark []byte) (found bool) {
 		if err != nil {
 			continue
 		}
-		for _, variable := range bytes.Split(env, []byte{0}) {
+		for variable := range bytes.SplitSeq(env, []byte{0}) {
 			if bytes.Equal(variable, mark) {
 				found = true
 				syscall.Kill(pid, syscall.SIGKILL) //nolint:errcheck // it has just ended by itself

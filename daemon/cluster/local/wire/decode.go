@@ -112,7 +112,7 @@ func (c *call) deleteOptions() (metav1.DeleteOptions, error) {
 		return opts, err
 	}
 	if len(body) == 0 {
-		if err := metav1.Convert_url_Values_To_v1_DeleteOptions(&c.query, &opts, nil); err != nil {
+		if err = metav1.Convert_url_Values_To_v1_DeleteOptions(&c.query, &opts, nil); err != nil {
 			return opts, apierrors.NewBadRequest(err.Error())
 		}
 		return opts, nil
@@ -171,9 +171,9 @@ func logOptions(q url.Values) (corev1.PodLogOptions, error) {
 	return opts, nil
 }
 
-// untilDone is the request's context, ended also by the end of the server.
-func (c *call) untilDone() (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancel(c.r.Context())
+// untilDone is the context of a request, ended also by the end of the server.
+func (c *call) untilDone(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
 	if c.config.Done == nil {
 		return ctx, cancel
 	}

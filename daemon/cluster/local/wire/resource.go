@@ -230,7 +230,7 @@ func (c *call) logs() error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := c.untilDone()
+	ctx, cancel := c.untilDone(c.r.Context())
 	defer cancel()
 	out := &flushing{w: c.w}
 	err = c.config.Logs.Logs(ctx, pod.(*corev1.Pod), opts, out)

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -62,8 +63,15 @@ func printer(resource string) ([]column, func(model.Object, time.Time) []any) {
 	switch resource {
 	case "pods":
 		return []column{
-			{name: "Name"}, {name: "Ready"}, {name: "Status"}, {name: "Restarts"}, {name: "Age"},
-			{name: "IP", wide: true}, {name: "Node", wide: true}, {name: "Nominated Node", wide: true}, {name: "Readiness Gates", wide: true},
+			{name: "Name"},
+			{name: "Ready"},
+			{name: "Status"},
+			{name: "Restarts"},
+			{name: "Age"},
+			{name: "IP", wide: true},
+			{name: "Node", wide: true},
+			{name: "Nominated Node", wide: true},
+			{name: "Readiness Gates", wide: true},
 		}, podRow
 	case "nodes":
 		return []column{{name: "Name"}, {name: "Status"}, {name: "Roles"}, {name: "Age"}, {name: "Version"}}, nodeRow
@@ -117,8 +125,8 @@ func podState(pod *corev1.Pod) string {
 		return terminating(pod, fmt.Sprintf("Init:%d/%d", i, len(pod.Spec.InitContainers)))
 	}
 	running := false
-	for i := len(pod.Status.ContainerStatuses) - 1; i >= 0; i-- {
-		s := pod.Status.ContainerStatuses[i].State
+	for _, c := range slices.Backward(pod.Status.ContainerStatuses) {
+		s := c.State
 		running = running || s.Running != nil
 		if why := containerState(s); why != "" && pod.Status.Reason == "" {
 			state = why

@@ -60,7 +60,7 @@ type eventStream struct {
 }
 
 func (s *eventStream) run(cursor *model.Cursor, until time.Time) {
-	ctx, cancel := s.untilDone()
+	ctx, cancel := s.untilDone(s.r.Context())
 	defer cancel()
 	for !cursor.Ended() && ctx.Err() == nil {
 		wait := min(s.config.BookmarkEvery, time.Until(until))

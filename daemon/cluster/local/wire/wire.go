@@ -87,7 +87,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	path := strings.TrimSuffix(r.URL.Path, "/")
 	if rest, ok := strings.CutPrefix(path, "/api/v1/"); ok {
-		s.serveResource(w, r, rest)
+		s.serveResource(w, r, rest) //nolint:contextcheck // it travels in the request
 		return
 	}
 	s.serveAbout(w, r, path)
