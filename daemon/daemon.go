@@ -51,12 +51,12 @@ type Daemon struct {
 
 // New takes the state folder, opens the listeners and readies every part. Nothing is served yet. The error names the setting that is wrong.
 // Close must be called if Run is not.
-func New(cfg Config, log *slog.Logger) (d *Daemon, err error) {
+func New(cfg Config, log *slog.Logger) (ready *Daemon, err error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("checking the configuration:\n%w", err)
 	}
 	klog.SetSlogLogger(log.With(slog.String("from", "client-go"))) // client-go logs through klog, whatever one does
-	d = &Daemon{cfg: cfg, log: log, tokens: driver.NewTokens()}
+	d := &Daemon{cfg: cfg, log: log, tokens: driver.NewTokens()}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, d.Close())
@@ -77,7 +77,10 @@ func New(cfg Config, log *slog.Logger) (d *Daemon, err error) {
 	if err := d.listen(); err != nil {
 		return nil, err
 	}
-	return d, d.serve()
+	if err := d.serve(); err != nil {
+		return nil, err
+	}
+	return d, nil
 }
 
 // connect readies the parts that decide and act: policies, applications, and those who speak to the cluster.

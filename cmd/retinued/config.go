@@ -115,6 +115,10 @@ func merge(k *koanf.Koanf, values map[string]any, where string) error {
 		known, ok := canonicalKeys[strings.ToLower(key)]
 		switch {
 		case ok:
+			if err := fits(known, values[key]); err != nil {
+				errs = append(errs, fmt.Errorf("%s: %w", where, err))
+				continue
+			}
 			errs = append(errs, k.Set(known, values[key]))
 		case isSection(key) && isEmpty(values[key]): // a section that says nothing
 		case isSection(key):
@@ -124,6 +128,17 @@ func merge(k *koanf.Koanf, values map[string]any, where string) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// fits looks whether a value has the form that its key wants, where the decoder would take it for something else or say too little.
+func fits(key string, value any) error {
+	if _, isDuration := keyTypes[key].(time.Duration); isDuration {
+		text, isText := value.(string)
+		if _, err := time.ParseDuration(text); !isText || err != nil {
+			return fmt.Errorf("%s: %v is not a duration: write a number with a unit, such as 10s", key, value)
+		}
+	}
+	return nil
 }
 
 // newFlags makes a flag for every key, beside --config.

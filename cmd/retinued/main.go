@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/pflag"
@@ -99,7 +100,11 @@ func parse(name string, args []string, out io.Writer) (sources, []string, error)
 		if errors.Is(err, pflag.ErrHelp) {
 			return sources{}, nil, err
 		}
-		return sources{}, nil, usageError{fmt.Errorf("%w (`retinued help` lists the flags)", err)}
+		hint := " (`retinued help` lists the flags)"
+		if key, unknown := strings.CutPrefix(err.Error(), "unknown flag: --"); unknown {
+			hint = suggestion(key)
+		}
+		return sources{}, nil, usageError{fmt.Errorf("%w%s", err, hint)}
 	}
 	return sources{files: configFiles(*files), env: os.Environ(), flags: flags}, flags.Args(), nil
 }
