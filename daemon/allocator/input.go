@@ -112,14 +112,11 @@ func (a *Allocator) row(now snapshot.Instant, p *Profile, fleet Fleet, c *Circum
 		Running: counts.ByPhase[snapshot.Running], Terminating: counts.ByPhase[snapshot.Terminating],
 		Registered: counts.Registered, Busy: counts.Busy, Idle: counts.Registered - counts.Busy, Slots: p.Slots,
 		QueuedTasks: c.Demand.Queued, RunningTasks: c.Demand.Held, OldestQueuedMS: -1,
-		MaxPending: p.MaxPending, BatchSize: p.BatchSize, LifetimeLeft: hostabi.None, Mode: hostabi.Mode(a.cfg.Mode),
+		MaxPending: p.MaxPending, BatchSize: atOnce(p.BatchSize, c.AtOnce), LifetimeLeft: hostabi.None, Mode: hostabi.Mode(a.cfg.Mode),
 		CreationTimeoutMS: whole(p.CreationTimeout), IdleTimeoutMS: whole(p.IdleTimeout), ReleaseIdleMS: whole(p.ReleaseIdle),
 		FailuresApplication: f.Application, FailuresImage: f.Image, FailuresQuota: f.Quota, FailuresAdmission: f.Admission,
 		FailuresUnschedulable: f.Unschedulable, FailuresDisruption: f.Disruption, FailuresNodeLost: f.NodeLost, FailuresOOM: f.OOM,
 		FailuresProtocol: f.Protocol, FailuresOperator: f.Operator,
-	}
-	if c.AtOnce > 0 {
-		row.BatchSize = min(row.BatchSize, c.AtOnce)
 	}
 	if c.Demand.Queued > 0 {
 		row.OldestQueuedMS = whole(now.Sub(c.Demand.Oldest))

@@ -23,10 +23,25 @@ func (a *Allocator) limits(now snapshot.Instant, s Scene) guard.Limits {
 		}
 		l.Profiles[i] = guard.ProfileLimits{
 			Profile: p.ID, Ceiling: ceiling, Max: p.most(), Floor: p.Min,
-			MaxPending: p.MaxPending, AtOnce: c.AtOnce, Blocked: c.Blocked,
+			MaxPending: p.MaxPending, AtOnce: atOnce(p.BatchSize, c.AtOnce), Blocked: c.Blocked,
 		}
 	}
 	return l
+}
+
+// mostAtOnce bounds the creations of one decision whatever the batch size, so that a slip in a target or a policy does not become a million pods
+// before anybody can say stop.
+const mostAtOnce = 10_000
+
+// atOnce is the lowest of the bounds on the creations of one decision, of which 0 is none.
+func atOnce(bounds ...uint32) uint32 {
+	least := uint32(mostAtOnce)
+	for _, b := range bounds {
+		if b > 0 {
+			least = min(least, b)
+		}
+	}
+	return least
 }
 
 // lifetimeLeft is how many more executors may ever be created.

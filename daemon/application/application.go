@@ -42,6 +42,7 @@ type Application struct {
 
 	stopped, keep, ended bool
 	backlog              bool // the backlog may have changed since dynamic allocation looked at it
+	queued               bool // tasks came, or came back, since work was given out
 
 	watches    []watch // ascending by id
 	changed    []task.Info

@@ -23,6 +23,7 @@ func (a *Application) tasksChanged(changed []task.Info) {
 		return
 	}
 	a.backlog = true
+	a.queued = a.queued || slices.ContainsFunc(changed, func(i task.Info) bool { return i.State == task.Queued })
 	if len(a.watches) > 0 {
 		a.changed = append(a.changed, changed...)
 	}
@@ -52,6 +53,8 @@ func (a *Application) assign() {
 		a.cancelQueued() // what came back after the stop
 		return
 	}
+	came := a.queued
+	a.queued = false
 	for i := range a.cfg.Profiles {
 		p := a.cfg.Profiles[i].ID
 		demand := a.book.Demand(p)
@@ -62,7 +65,7 @@ func (a *Application) assign() {
 		for _, given := range a.book.Assign(a.now, slots) {
 			a.launch(given)
 		}
-		if a.backlog && a.book.Demand(p).Queued > 0 {
+		if came && a.book.Demand(p).Queued > 0 {
 			a.note(hostabi.TriggerDemand, true)
 		}
 	}
