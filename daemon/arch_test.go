@@ -64,7 +64,7 @@ var rooms = []room{
 	// Programs, and what they are made of.
 	{path: "executor/...", may: []string{"api/v1", "executor/...", grpc, rpcDetails, protobuf, xSync, xSys}},
 	{path: "api/v1", may: []string{grpc, protobuf}},
-	{path: "cmd/retinued", may: []string{"daemon/...", koanf, pflag}},
+	{path: "cmd/retinued", may: []string{"daemon/...", koanf, mapstructure, pflag}},
 	{path: "cmd/retinue-executor", may: []string{"executor/...", pflag}},
 	{path: "cmd/retinue", may: []string{
 		"sdk/client", "api/v1", "hostabi", "sdk", "plugins/...", "daemon/cluster/local/...", "daemon/scenario", "daemon/policy", "daemon/spec",
@@ -93,6 +93,7 @@ const (
 	jsonPatch     = "gopkg.in/evanphx/json-patch.v4"
 	klog          = "k8s.io/klog/v2"
 	koanf         = "github.com/knadh/koanf"
+	mapstructure  = "github.com/go-viper/mapstructure/v2" // what koanf decodes with
 	kubeAPI       = "k8s.io/api"
 	kubeMachinery = "k8s.io/apimachinery"
 	otelAPI       = "go.opentelemetry.io/otel"

@@ -5,8 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
+	"github.com/retinue-sched/retinue/sdk/client"
 )
 
 // The exit codes. `retinue help exit-codes` explains them.
@@ -50,28 +49,28 @@ func (p *program) explain(err error) error {
 	if errors.Is(err, context.Canceled) {
 		return &exitError{code: exitInterrupted, err: errors.New("interrupted")}
 	}
-	s, isStatus := status.FromError(err)
-	if !isStatus {
+	kind, text, fromCall := client.Explain(err)
+	if !fromCall {
 		return err
 	}
-	code := exitFailed
-	switch s.Code() {
-	case codes.Canceled:
+	switch kind {
+	case client.Canceled:
 		return &exitError{code: exitInterrupted, err: errors.New("interrupted")}
-	case codes.Unavailable:
+	case client.Unreachable:
 		return &exitError{code: exitUnreachable, err: fmt.Errorf(
-			"the daemon does not answer at %s (%s): start one with `retinued`, or name another with --daemon", p.daemon.Address, s.Message())}
-	case codes.DeadlineExceeded:
+			"the daemon does not answer at %s (%s): start one with `retinued`, or name another with --daemon", p.daemon.Address, text)}
+	case client.Late:
 		return &exitError{code: exitUnreachable, err: fmt.Errorf(
-			"the daemon at %s did not answer within %v (%s): try again, or give it longer with --request-timeout", p.daemon.Address, p.timeout, s.Message())}
-	case codes.NotFound:
-		code = exitNotFound
-	case codes.PermissionDenied, codes.Unauthenticated:
-		code = exitRefused
-	case codes.InvalidArgument:
-		code = exitUsage
+			"the daemon at %s did not answer within %v (%s): try again, or give it longer with --request-timeout", p.daemon.Address, p.timeout, text)}
+	case client.NotFound:
+		return &exitError{code: exitNotFound, err: errors.New(text)}
+	case client.Refused:
+		return &exitError{code: exitRefused, err: errors.New(text)}
+	case client.Invalid:
+		return &exitError{code: exitUsage, err: errors.New(text)}
+	default:
+		return &exitError{code: exitFailed, err: errors.New(text)}
 	}
-	return &exitError{code: code, err: errors.New(s.Message())}
 }
 
 // sentence is what a person is told of an error; nothing if it has been said.

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"maps"
+	"slices"
+
 	"github.com/spf13/cobra"
-	corev1 "k8s.io/api/core/v1"
 
 	"github.com/retinue-sched/retinue/daemon/cluster/local"
 )
@@ -59,10 +61,8 @@ func newLocalStatus(p *program, dir *string) *cobra.Command {
 			}
 			p.printf("running   %t (process %d, since %s)\nready     %t\nurl       %s\nkubeconfig %s\nlog       %s\n",
 				status.Running, status.PID, status.Started.Format("15:04:05"), status.Ready, status.URL, status.Kubeconfig, status.Log)
-			for _, phase := range []corev1.PodPhase{corev1.PodPending, corev1.PodRunning, corev1.PodSucceeded, corev1.PodFailed} {
-				if n := status.Pods[phase]; n > 0 {
-					p.printf("pods      %d %s\n", n, phase)
-				}
+			for _, phase := range slices.Sorted(maps.Keys(status.Pods)) {
+				p.printf("pods      %d %s\n", status.Pods[phase], phase)
 			}
 			return nil
 		},

@@ -8,7 +8,6 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
-	"go.opentelemetry.io/otel/metric/noop"
 
 	"github.com/retinue-sched/retinue/daemon/policy"
 	"github.com/retinue-sched/retinue/daemon/scenario"
@@ -106,7 +105,7 @@ func shippedPolicy(name string) func() sdk.Policy {
 
 // sandbox readies a module in the host that the daemon uses.
 func sandbox(ctx context.Context, module []byte) (scenario.Configure, func() error, error) {
-	host, err := policy.New(policy.DefaultConfig(), slog.New(slog.DiscardHandler), noop.Meter{})
+	host, err := policy.New(policy.DefaultConfig(), slog.New(slog.DiscardHandler), nil)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -25,6 +25,7 @@ import (
 	"sync/atomic"
 
 	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/metric/noop"
 
 	"github.com/retinue-sched/retinue/hostabi"
 	"github.com/retinue-sched/retinue/plugins/modules"
@@ -84,12 +85,15 @@ func exportOf(hook hostabi.Hook) string {
 }
 
 // New readies a host. The default policy is compiled by Run, or when something first needs it; until then the built-in one answers.
-// A host that is not run must be closed.
+// A host that is not run must be closed. Without a meter nothing is measured.
 func New(cfg Config, log *slog.Logger, meter metric.Meter) (*Host, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("checking the policy host's configuration: %w", err)
 	}
 	settings, _ := cfg.Default.settings() // Validate has seen to it
+	if meter == nil {
+		meter = noop.Meter{}
+	}
 	m, err := newMeters(meter)
 	if err != nil {
 		return nil, err

@@ -3,10 +3,9 @@ package client
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
-	"io"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -37,37 +36,38 @@ const (
 )
 
 // Run submits a job's tasks and follows them until all have ended. It returns ErrIncomplete if some did not succeed, and otherwise what stopped it.
-// A broken connection is waited for as long as ctx lasts; tasks are told apart by key, so nothing is submitted or reported twice.
+// A broken connection and a full queue are waited for as long as ctx lasts; tasks are told apart by key, so no end is reported twice. A task that
+// the daemon has no memory of (it was restarted, or forgot the task's end while the connection was broken) is submitted again.
 func (c *Client) Run(ctx context.Context, job Job) error {
-	job = job.named()
-	f := &follower{job: job, ended: make(map[string]bool, len(job.Tasks)), wanted: len(job.Tasks), own: make(map[string]bool, len(job.Tasks))}
-	for _, t := range job.Tasks {
-		if f.own[t.GetKey()] {
-			return fmt.Errorf("running job %s: the key %q is there twice", job.Name, t.GetKey())
-		}
-		f.own[t.GetKey()] = true
+	job, err := job.prepared()
+	if err != nil {
+		return err
 	}
-	if f.wanted == 0 {
+	if len(job.Tasks) == 0 {
 		return nil
 	}
+	f := newFollower(job)
 	ctx, done := context.WithCancel(ctx)
 	defer done()
 	group, groupCtx := errgroup.WithContext(ctx)
-	group.Go(func() error { return c.submit(groupCtx, job) })
+	group.Go(func() error { return c.submit(groupCtx, job, &f.accepted) })
 	group.Go(func() error { return c.follow(groupCtx, f) })
 	if err := group.Wait(); err != nil {
 		return err
 	}
 	if f.unsuccessful > 0 {
-		return fmt.Errorf("running job %s: %d of %d: %w", job.Name, f.unsuccessful, f.wanted, ErrIncomplete)
+		return fmt.Errorf("running job %s: %d of %d: %w", job.Name, f.unsuccessful, len(job.Tasks), ErrIncomplete)
 	}
 	return nil
 }
 
-// Submit submits a job's tasks and does not wait. It returns the job's name.
+// Submit submits a job's tasks and does not wait for them, only for room in the queue. It returns the job's name.
 func (c *Client) Submit(ctx context.Context, job Job) (string, error) {
-	job = job.named()
-	return job.Name, c.submit(ctx, job)
+	job, err := job.prepared()
+	if err != nil {
+		return "", err
+	}
+	return job.Name, c.submit(ctx, job, new(atomic.Int64))
 }
 
 // JobName returns the name, or makes one up if there is none.
@@ -78,128 +78,93 @@ func JobName(name string) string {
 	return "job-" + strings.ToLower(rand.Text()[:10])
 }
 
-// named fills in the names that are missing, without touching the caller's tasks.
-func (j Job) named() Job {
+// prepared fills in the names that are missing, without touching the caller's tasks, and refuses what no daemon can take.
+func (j Job) prepared() (Job, error) {
 	j.Name = JobName(j.Name)
 	tasks := make([]*apiv1.TaskSpec, len(j.Tasks))
+	keys := make(map[string]bool, len(j.Tasks))
 	for i, t := range j.Tasks {
 		t = proto.CloneOf(t)
 		t.Job = j.Name
 		if t.Key == "" {
 			t.Key = fmt.Sprintf("%s-%d", j.Name, i+1)
 		}
+		if keys[t.Key] {
+			return j, fmt.Errorf("running job %s: the key %q is there twice", j.Name, t.Key)
+		}
+		if size := proto.Size(t); size > maxTask {
+			return j, fmt.Errorf("running job %s: task %q has %d bytes, and %d is the most: pass large input as a file", j.Name, t.Key, size, maxTask)
+		}
+		keys[t.Key] = true
 		tasks[i] = t
 	}
 	j.Tasks = tasks
-	return j
+	return j, nil
 }
 
-func (c *Client) submit(ctx context.Context, job Job) error {
+// maxTask bounds a task, so that it fits into a message with what goes around it.
+const maxTask = maxMessage - 64<<10
+
+// submit submits the tasks in their order, and counts those that are accepted.
+func (c *Client) submit(ctx context.Context, job Job, accepted *atomic.Int64) error {
+	var pause patience
+	most := submitChunk
 	for rest := job.Tasks; len(rest) > 0; {
-		n := chunk(rest)
-		req := &apiv1.SubmitTasksRequest{Application: job.Application, Namespace: job.Namespace, Tasks: rest[:n]}
-		err := again(ctx, func() error {
-			_, err := c.Tasks.SubmitTasks(ctx, req)
-			return err
-		})
-		if err != nil {
-			return fmt.Errorf("submitting tasks of job %s: %w", job.Name, err)
+		n := chunk(rest, most)
+		_, err := c.Tasks.SubmitTasks(ctx, &apiv1.SubmitTasksRequest{Application: job.Application, Namespace: job.Namespace, Tasks: rest[:n]})
+		if status.Code(err) == codes.ResourceExhausted {
+			most = max(n/2, 1) // all or none are accepted: fewer fit into a queue that is nearly full
 		}
+		if err != nil {
+			if err := pause.wait(ctx, err); err != nil {
+				return fmt.Errorf("submitting tasks of job %s: %w", job.Name, err)
+			}
+			continue
+		}
+		pause.over()
+		accepted.Add(int64(n))
+		most = min(2*most, submitChunk)
 		rest = rest[n:]
 	}
 	return nil
 }
 
-// chunk is how many tasks fit into one submission.
-func chunk(tasks []*apiv1.TaskSpec) int {
+// chunk is how many tasks fit into one submission of at most so many.
+func chunk(tasks []*apiv1.TaskSpec, most int) int {
 	bytes := 0
 	for i, t := range tasks {
 		bytes += proto.Size(t)
-		if i == submitChunk || (bytes > submitBytes && i > 0) {
+		if i == most || (bytes > submitBytes && i > 0) {
 			return i
 		}
 	}
 	return len(tasks)
 }
 
-// follower counts ends.
-type follower struct {
-	job          Job
-	own          map[string]bool
-	ended        map[string]bool
-	wanted       int
-	unsuccessful int
-}
+// patience waits between tries of what the daemon cannot do just now, longer each time.
+type patience struct{ next time.Duration }
 
-func (f *follower) see(t *apiv1.Task) {
-	if !f.own[t.GetKey()] || f.ended[t.GetKey()] {
-		return
-	}
-	if t.GetState() >= apiv1.TaskState_TASK_STATE_SUCCEEDED {
-		f.ended[t.GetKey()] = true
-		if t.GetState() != apiv1.TaskState_TASK_STATE_SUCCEEDED {
-			f.unsuccessful++
-		}
-	}
-	if f.job.Changed != nil {
-		f.job.Changed(t)
-	}
-}
+// The pauses between tries.
+const (
+	shortestPause = 50 * time.Millisecond
+	longestPause  = 2 * time.Second
+)
 
-func (c *Client) follow(ctx context.Context, f *follower) error {
-	for {
-		err := again(ctx, func() error { return c.watch(ctx, f) })
-		if err != nil {
-			return fmt.Errorf("following job %s: %w", f.job.Name, err)
-		}
-		if len(f.ended) == f.wanted {
-			return nil
-		}
-	}
-}
-
-// watch follows one stream. It returns nil when all tasks have ended, or when the stream did.
-func (c *Client) watch(ctx context.Context, f *follower) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	stream, err := c.Tasks.WatchTasks(ctx, &apiv1.WatchTasksRequest{
-		Application: f.job.Application, Namespace: f.job.Namespace, Job: f.job.Name, WithoutOutput: f.job.WithoutOutput,
-	})
-	if err != nil {
+// wait returns nil when it is time to try again, and an error if there is no point in trying.
+func (p *patience) wait(ctx context.Context, err error) error {
+	switch status.Code(err) {
+	case codes.Unavailable, codes.ResourceExhausted, codes.Aborted:
+	default:
 		return err
 	}
-	for {
-		msg, err := stream.Recv()
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		for _, t := range msg.GetTasks() {
-			f.see(t)
-		}
-		if len(f.ended) == f.wanted {
-			return nil
-		}
+	p.next = min(max(2*p.next, shortestPause), longestPause)
+	select {
+	case <-ctx.Done():
+		return fmt.Errorf("%w, while %s", context.Cause(ctx), status.Convert(err).Message())
+	case <-time.After(p.next):
+		return nil
 	}
 }
 
-// again repeats a call while the daemon is away or asks for patience, with growing pauses.
-func again(ctx context.Context, call func() error) error {
-	pause := 50 * time.Millisecond
-	for {
-		err := call()
-		switch status.Code(err) {
-		case codes.Unavailable, codes.ResourceExhausted, codes.Aborted:
-		default:
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return errors.Join(context.Cause(ctx), err)
-		case <-time.After(pause):
-		}
-		pause = min(2*pause, 2*time.Second)
-	}
-}
+// over begins with short pauses again.
+func (p *patience) over() { p.next = 0 }
