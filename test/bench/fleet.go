@@ -31,7 +31,7 @@ func withFleet(ctx context.Context, set settings, work func(*fleet.Fleet) error)
 	bin := set.bin
 	if bin == "" {
 		bin = filepath.Join(dir, "bin")
-		if err := fleet.Build(ctx, bin, "cmd/retinued", "cmd/retinue-executor"); err != nil {
+		if err = fleet.Build(ctx, bin, "cmd/retinued", "cmd/retinue-executor"); err != nil {
 			return err
 		}
 	}
@@ -43,7 +43,7 @@ func withFleet(ctx context.Context, set settings, work func(*fleet.Fleet) error)
 	})
 	defer func() {
 		if err != nil {
-			f.ShowLogs(os.Stderr)
+			f.ShowLogs(context.WithoutCancel(ctx), os.Stderr)
 		}
 		err = errors.Join(err, f.Stop())
 	}()

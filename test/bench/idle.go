@@ -22,16 +22,17 @@ const (
 
 // idle measures what a daemon costs whose executors have nothing to do, and that it leaves the cluster alone.
 func idle(ctx context.Context, set settings) (rows []row, err error) {
-	return rows, withFleet(ctx, set, func(f *fleet.Fleet) error {
-		if err := apply(ctx, f, "idle", &apiv1.ProfileSpec{}); err != nil {
+	err = withFleet(ctx, set, func(f *fleet.Fleet) (err error) {
+		if err = apply(ctx, f, "idle", &apiv1.ProfileSpec{}); err != nil {
 			return err
 		}
-		if err := settle(ctx, f); err != nil {
+		if err = settle(ctx, f); err != nil {
 			return err
 		}
 		rows, err = watchIdle(ctx, f)
 		return err
 	})
+	return rows, err
 }
 
 // settle waits until the shipped policies are compiled and the cluster has not changed for a while.
@@ -63,7 +64,7 @@ func watchIdle(ctx context.Context, f *fleet.Fleet) ([]row, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := pause(ctx, idleTime); err != nil {
+	if err = pause(ctx, idleTime); err != nil {
 		return nil, err
 	}
 	after, err := cpuTime(f.PID())

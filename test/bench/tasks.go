@@ -31,7 +31,7 @@ func tasks(ctx context.Context, set settings) (rows []row, err error) {
 		return nil, fmt.Errorf("finding this program: %w", err)
 	}
 	light := []string{self, lightArg}
-	return rows, withFleet(ctx, set, func(f *fleet.Fleet) error {
+	err = withFleet(ctx, set, func(f *fleet.Fleet) error {
 		run, err := throughput(ctx, f, "true", realTasks, &apiv1.ProfileSpec{Slots: 1})
 		if err != nil {
 			return err
@@ -56,6 +56,7 @@ func tasks(ctx context.Context, set settings) (rows []row, err error) {
 		}
 		return nil
 	})
+	return rows, err
 }
 
 // throughput is how many tasks a second a fleet of a kind runs, from the first submission to the client's sight of the last end.

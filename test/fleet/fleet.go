@@ -67,7 +67,7 @@ func Start(ctx context.Context, cfg Config) (*Fleet, error) {
 	if f.Cluster, err = kube.Connect(reach, slog.New(slog.DiscardHandler)); err != nil {
 		return f, err
 	}
-	if err := f.startDaemon(status.Kubeconfig); err != nil {
+	if err = f.startDaemon(status.Kubeconfig); err != nil {
 		return f, err
 	}
 	f.Client, err = client.New(client.Config{Address: "unix://" + f.path("d.sock")})
@@ -151,15 +151,15 @@ func (f *Fleet) stopDaemon() error {
 		return nil
 	case <-time.After(stopTime):
 		_ = f.daemon.Process.Kill()
-		<-f.exited
+		_ = <-f.exited // that it was killed
 		return fmt.Errorf("stopping retinued: it did not end within %v and was killed", stopTime)
 	}
 }
 
 // ShowLogs prints the end of each log.
-func (f *Fleet) ShowLogs(out io.Writer) {
+func (f *Fleet) ShowLogs(ctx context.Context, out io.Writer) {
 	logs := []string{f.path("retinued.log")}
-	if status, err := local.Inspect(context.Background(), f.path("cluster")); err == nil {
+	if status, err := local.Inspect(ctx, f.path("cluster")); err == nil {
 		logs = append(logs, status.Log)
 	}
 	for _, name := range logs {
