@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"io"
 	"os"
-
 	"sync"
 	"time"
 )

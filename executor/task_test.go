@@ -195,6 +195,29 @@ func TestEscapeesAreKilled(t *testing.T) {
 	}
 }
 
+// An executor that is alone in its process also gets what left its session and wiped its environment, once no other attempt could own it.
+func TestAloneSparesNothing(t *testing.T) {
+	d := newDaemon(t)
+	run(t, d, func(c *executor.Config) { c.Alone = true })
+	session := d.next()
+	pidFile := filepath.Join(t.TempDir(), "pid")
+	session.ready(1, "setsid env -i /bin/sh -c 'echo $$ > "+pidFile+"; echo > '$READY'; exec /bin/sleep 1000' & sleep 1000")
+	session.kill(1)
+	session.end(1)
+	text, err := os.ReadFile(pidFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if syscall.Kill(pid, 0) == nil {
+		t.Errorf("process %d is still there", pid)
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+	}
+}
+
 // One attempt's end does not touch what another left running below it.
 func TestOthersAreSpared(t *testing.T) {
 	d := newDaemon(t)
