@@ -143,7 +143,7 @@ func (s *policyService) RollbackPolicy(ctx context.Context, req *apiv1.RollbackP
 
 func (s *policyService) bound(ctx context.Context, m *runner.Member, module policy.Module, mode application.Mode) {
 	m.Post(application.PolicyBound{Policy: module.Name, By: module.Digest, Mode: mode})
-	s.log.LogAttrs(ctx, slog.LevelInfo, "policy bound", slog.String("application", m.Key().String()), slog.String("policy", module.Name),
+	s.log.LogAttrs(ctx, slog.LevelInfo, "binding changed", slog.String("application", m.Key().String()), slog.String("policy", module.Name),
 		slog.String("digest", module.Digest), slog.String("by", callerOf(ctx).name))
 }
 

@@ -1,0 +1,130 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/retinue-sched/retinue/daemon/application"
+	"github.com/retinue-sched/retinue/daemon/task"
+)
+
+// All that came together is taken together, in order.
+func TestInboxKeepsOrder(t *testing.T) {
+	in := newInbox()
+	for n := range 3 {
+		in.put(application.UnwatchTasks{Watch: uint64(n)})
+	}
+	<-in.more
+	for n, ev := range in.take(nil) {
+		if ev != (application.UnwatchTasks{Watch: uint64(n)}) {
+			t.Errorf("event %d is %v", n, ev)
+		}
+	}
+	select {
+	case <-in.more:
+		t.Error("the empty inbox says that there is more")
+	default:
+	}
+}
+
+// A peer that talks faster than the application listens is held back until there is room, or until it gives up; others never are.
+func TestInboxHoldsBackWhoCanWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		in := newInbox()
+		for range inboxHigh {
+			in.put(application.UnwatchTasks{})
+		}
+		done := make(chan error, 2)
+		impatient, cancel := context.WithTimeoutCause(t.Context(), time.Second, errors.New("gave up"))
+		defer cancel()
+		go func() { done <- in.putWhenRoom(impatient, application.UnwatchTasks{}) }()
+		go func() { done <- in.putWhenRoom(t.Context(), application.UnwatchTasks{}) }()
+		synctest.Wait()
+		if len(done) > 0 {
+			t.Fatal("a full inbox took more from who can wait")
+		}
+		in.put(application.UnwatchTasks{}) // never waits
+		if err := <-done; err == nil || err.Error() != "gave up" {
+			t.Errorf("the impatient one got %v", err)
+		}
+		if got := len(in.take(nil)); got != inboxHigh+1 {
+			t.Errorf("%d events were taken", got)
+		}
+		if err := <-done; err != nil {
+			t.Errorf("the patient one got %v", err)
+		}
+	})
+}
+
+// A timer fires once at its moment; setting it anew moves it, setting it to 0 stops it, and one that is overdue fires at once.
+func TestTimers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		timers := newTimers()
+		defer timers.stop()
+		timers.set(application.TimerAsk, 1, 1+5_000)
+		timers.set(application.TimerAsk, 1, 1+2_000)
+		timers.set(application.TimerDecision, 1, 1+1_000)
+		timers.set(application.TimerDecision, 1, 0)
+		timers.set(application.TimerRetry, 10, 5)
+		began := time.Now()
+		if got := <-timers.fired; got != application.TimerRetry || time.Since(began) != 0 {
+			t.Errorf("first came %d after %v", got, time.Since(began))
+		}
+		if got := <-timers.fired; got != application.TimerAsk || time.Since(began) != 2_000 {
+			t.Errorf("then came %d after %v", got, time.Since(began))
+		}
+		time.Sleep(time.Hour) // of the bubble
+		select {
+		case got := <-timers.fired:
+			t.Errorf("%d fired although it was moved or stopped", got)
+		default:
+		}
+	})
+}
+
+// A watcher that does not read is cut off with ErrSlow, after what it had room for; others go on.
+func TestSlowWatcherIsCutOff(t *testing.T) {
+	c := newClients()
+	slow, quick := c.watch(), c.watch()
+	chunk := make([]task.Info, watchBacklog/2)
+	for range 3 {
+		for _, w := range []*Watch{slow, quick} {
+			c.tasks(application.TasksChanged{Watch: w.id, Tasks: chunk})
+		}
+		if got, err := quick.Next(t.Context()); err != nil || len(got) != len(chunk) {
+			t.Fatalf("the quick one got %d, %v", len(got), err)
+		}
+	}
+	<-slow.Failed()
+	if !errors.Is(slow.Err(), ErrSlow) {
+		t.Errorf("the slow one ended with %v", slow.Err())
+	}
+	if quick.Err() != nil {
+		t.Errorf("the quick one ended with %v", quick.Err())
+	}
+}
+
+// Whoever waits when the application ends is told so, and so is whoever comes later.
+func TestEndTellsAllWhoWait(t *testing.T) {
+	c := newClients()
+	_, answer := c.expect()
+	watch := c.watch()
+	c.closeAll()
+	if _, ok := <-answer; ok {
+		t.Error("an answer came")
+	}
+	if _, err := watch.Next(t.Context()); !errors.Is(err, ErrClosed) {
+		t.Errorf("the watch ended with %v", err)
+	}
+	if _, late := c.expect(); late != nil {
+		if _, ok := <-late; ok {
+			t.Error("a late answer came")
+		}
+	}
+	if _, err := c.watch().Next(t.Context()); !errors.Is(err, ErrClosed) {
+		t.Errorf("a late watch ended with %v", err)
+	}
+}
