@@ -57,7 +57,8 @@ Installed under the name kubectl-retinue it is also a plugin of kubectl.`,
 // commands lists the commands, in the order in which help shows them.
 func (p *program) commands() []*cobra.Command {
 	return []*cobra.Command{
-		newRun(p), newPolicy(p), newLocal(p), newVersion(p),
+		newApply(p), newGet(p), newDescribe(p), newScale(p), newStop(p), newDelete(p),
+		newRun(p), newLogs(p), newKill(p), newDrain(p), newPolicy(p), newLocal(p), newVersion(p), newExitCodes(),
 	}
 }
 

@@ -1,0 +1,66 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/spf13/cobra"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	apiv1 "github.com/retinue-sched/retinue/api/v1"
+	"github.com/retinue-sched/retinue/sdk/client"
+)
+
+func newDelete(p *program) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "delete", Short: "Delete applications with all that they have",
+		Args: noArgs, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	var timeout time.Duration
+	const usual = 5 * time.Minute // executors get their grace period, and the cluster may be slow
+	app := &cobra.Command{
+		Use: "app APP...", Aliases: []string{"apps", "application", "applications"},
+		Short: "Delete applications: their tasks end, their executors go, and they are forgotten",
+		Args:  takes(1, 0, "the names of applications"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return p.connected(func(c *client.Client) error {
+				for _, word := range args {
+					if err := p.deleteApp(cmd.Context(), c, word, timeout); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		},
+	}
+	app.Flags().DurationVar(&timeout, "timeout", usual, "how long to wait until the executors are gone")
+	cmd.AddCommand(app)
+	return cmd
+}
+
+func (p *program) deleteApp(ctx context.Context, c *client.Client, word string, timeout time.Duration) error {
+	app, err := p.foundApp(ctx, c, word)
+	if err != nil {
+		return err
+	}
+	key := keyOf(app)
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	_, err = c.Applications.DeleteApplication(ctx, &apiv1.DeleteApplicationRequest{Application: key.id, Namespace: key.namespace})
+	if status.Code(err) == codes.DeadlineExceeded {
+		return failedf("application %s has stopped, and its executors were not gone after %v: the same command again waits longer", key, timeout)
+	}
+	if err != nil {
+		return err
+	}
+	p.printf("application %s deleted\n", key)
+	return nil
+}
+
+// foundApp is one application, within the time of one request.
+func (p *program) foundApp(ctx context.Context, c *client.Client, word string) (*apiv1.Application, error) {
+	ctx, cancel := p.request(ctx)
+	defer cancel()
+	return p.application(ctx, c, word)
+}
