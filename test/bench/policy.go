@@ -12,7 +12,10 @@ import (
 	"github.com/retinue-sched/retinue/daemon/policy"
 	"github.com/retinue-sched/retinue/daemon/telemetry"
 	"github.com/retinue-sched/retinue/hostabi"
+	"github.com/retinue-sched/retinue/plugins/direct"
+	"github.com/retinue-sched/retinue/plugins/elastic"
 	"github.com/retinue-sched/retinue/plugins/modules"
+	"github.com/retinue-sched/retinue/sdk"
 )
 
 // policyCalls is how often each question is asked.
@@ -65,16 +68,30 @@ func openHost() (*policy.Host, func() error, error) {
 
 // ask asks one question again and again, and each time makes the view that it needs once more, to tell apart what that costs.
 func ask(ctx context.Context, host *policy.Host, m modules.Module, hook hostabi.Hook, in *allocator.Input) ([]row, error) {
-	encode, err := encoder(m, hook, in)
+	projection, err := projectionOf(m, hook)
+	if err != nil {
+		return nil, err
+	}
+	native, err := sdk.Native(natives[m.Name], nil)
 	if err != nil {
 		return nil, err
 	}
 	question := *in
 	question.Hook = hook
-	var whole, views, calls samples
+	var view hostabi.View
+	var block []byte
+	var whole, views, calls, natively samples
 	for i := range policyCalls + policyCalls/10 {
-		view := encode()
 		began := time.Now()
+		question.View(&view)
+		block = view.Encode(block[:0], projection)
+		ready := time.Since(began)
+		began = time.Now()
+		if _, err := native.Call(hook, block); err != nil {
+			return nil, err
+		}
+		bare := time.Since(began)
+		began = time.Now()
 		answer := host.Ask(ctx, "default/app", hook, &question)
 		d := time.Since(began)
 		switch {
@@ -85,7 +102,8 @@ func ask(ctx context.Context, host *policy.Host, m modules.Module, hook hostabi.
 		case i < policyCalls/10:
 			continue // the instance is new and everything is cold
 		}
-		whole, views, calls = append(whole, d), append(views, view), append(calls, d-view)
+		whole, views, calls = append(whole, d), append(views, ready), append(calls, d-ready)
+		natively = append(natively, bare)
 	}
 	name := fmt.Sprintf("%s %v, 10,000 executors", m.Name, hook)
 	return []row{
@@ -93,30 +111,22 @@ func ask(ctx context.Context, host *policy.Host, m modules.Module, hook hostabi.
 		took("  p99", whole.quantile(0.99), milliseconds),
 		took("  of it the view: filling and encoding, p50", views.median(), milliseconds),
 		took("  and the call, p50", calls.median(), milliseconds).atMost(2),
+		measured("  over the same policy natively", over(calls, natively), times).noted("%v", natively.median()),
 	}, nil
 }
 
-// encoder returns a function that makes a module's view and says how long that took.
-func encoder(m modules.Module, hook hostabi.Hook, in *allocator.Input) (func() time.Duration, error) {
+// natives are the shipped policies as plain Go.
+var natives = map[string]sdk.Policy{"direct": &direct.Policy{}, "elastic": &elastic.Policy{}}
+
+// projectionOf is the part of the view that a module asks for.
+func projectionOf(m modules.Module, hook hostabi.Hook) (hostabi.Projection, error) {
 	wasm, err := m.Wasm()
 	if err != nil {
-		return nil, err
+		return hostabi.Projection{}, err
 	}
 	manifest, err := hostabi.ReadManifest(wasm)
 	if err != nil {
-		return nil, err
+		return hostabi.Projection{}, err
 	}
-	projection, err := manifest.Projection(hook)
-	if err != nil {
-		return nil, err
-	}
-	var view hostabi.View
-	var block []byte
-	return func() time.Duration {
-		began := time.Now()
-		in.View(&view)
-		view.Hook = hook
-		block = view.Encode(block[:0], projection)
-		return time.Since(began)
-	}, nil
+	return manifest.Projection(hook)
 }
