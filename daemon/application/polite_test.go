@@ -30,7 +30,7 @@ func (u *unruly) calm() {
 		}
 	}
 	u.step(application.PolicyBound{Policy: "direct", By: "sha256:direct", Mode: application.Follow})
-	if n := u.app.Status(u.now).Tasks; n.Queued > 0 { // somebody must do the work
+	if n := u.app.Status(u.now).Tasks; n.Queued+n.Launched+n.Running > 0 { // somebody must do the work
 		u.step(application.SetTargets{Request: 3, Targets: []snapshot.Target{{Profile: 0, Count: 2}, {Profile: 1, Count: 2}}})
 	}
 }

@@ -73,9 +73,9 @@ func TestConverges(t *testing.T) {
 			u.do()
 		}
 		u.calm()
-		for range 250 { // deletions that were refused are tried again after half an hour at the latest
+		for range 40 { // deletions that were refused are tried again after half an hour at the latest
 			u.politely()
-			u.advance(10 * time.Second)
+			u.advance(time.Minute)
 		}
 		u.take()
 		for _, p := range u.cfg.Profiles {
@@ -92,8 +92,8 @@ func TestConverges(t *testing.T) {
 			t.Errorf("%d accepted, %d ended, %d seen to end by the watch", counts.Accepted, ended, len(u.referee.ended))
 		}
 		u.politely()
-		for range 100 {
-			u.advance(time.Second)
+		for range 20 {
+			u.advance(time.Minute)
 			u.beats()
 		}
 		for _, effect := range u.take() {

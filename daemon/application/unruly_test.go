@@ -34,7 +34,7 @@ func newUnruly(t *rapid.T) *unruly {
 	})
 	cfg.Grants = guard.Grants{Kill: rapid.Bool().Draw(t, "kill"), DrainBusy: rapid.Bool().Draw(t, "drain busy")}
 	cfg.Mode = rapid.SampledFrom([]application.Mode{application.Follow, application.Scale}).Draw(t, "mode")
-	cfg.MaxQueued, cfg.RetainTasks, cfg.Resync = 50, 1000, 10*time.Second
+	cfg.MaxQueued, cfg.RetainTasks, cfg.Resync, cfg.SessionTimeout = 50, 1000, 5*time.Minute, 100*time.Second
 	u := &unruly{world: newWorld(cfg), t: t, referee: newReferee(t, cfg)}
 	u.observe = func(ev application.Event, effects []application.Effect) {
 		u.referee.watch(u.now, ev, effects)
@@ -68,7 +68,7 @@ func (u *unruly) anything(ask application.AskPolicy) (application.Decided, bool)
 			Executor: rapid.Uint64Range(0, 20).Draw(u.t, "executor"), Mode: hostabi.ReleaseMode(rapid.IntRange(0, 4).Draw(u.t, "mode")),
 		})
 	}
-	d.Decision.NextCallMS = rapid.Int64Range(0, 5000).Draw(u.t, "next call")
+	d.Decision.NextCallMS = rapid.SampledFrom([]int64{0, 0, 1, 200, 60_000}).Draw(u.t, "next call")
 	if rapid.IntRange(0, 3).Draw(u.t, "late") > 0 {
 		return d, true
 	}

@@ -16,6 +16,9 @@ import (
 // zero is the moment that stories call 0. The application has begun before, and its first pass is over.
 const zero = snapshot.Instant(time.Hour)
 
+// maxCreated bounds the executors of one story, so that a slip in a number does not take hours.
+const maxCreated = 5000
+
 // phases are the states of pods as stories name them.
 var phases = map[string]snapshot.Phase{
 	"Pending": snapshot.Pending, "Running": snapshot.Running, "Succeeded": snapshot.Succeeded, "Failed": snapshot.Failed,
@@ -225,7 +228,9 @@ func (w *world) tell(ev application.Event) error {
 func (w *world) carry(effect application.Effect) error {
 	switch e := effect.(type) {
 	case application.CreatePod:
-		w.total++
+		if w.total++; w.total > maxCreated {
+			return fmt.Errorf("the policy has created more than %d executors; a story is for fewer", maxCreated)
+		}
 		w.seen.created = append(w.seen.created, pair{int64(e.Executor), int64(e.Profile)})
 		w.events = append(w.events, application.PodCreated{Executor: e.Executor, UID: uid(int64(e.Executor)), Version: w.next()})
 	case application.DeletePod:
