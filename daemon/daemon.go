@@ -107,6 +107,8 @@ func (d *Daemon) connect() error {
 		Policies: deciders{d.policies},
 		Joined:   d.joined,
 		Left:     d.left,
+		// Each life of each application gets a number of its own: a name that was deleted and applied again must not meet its former executors.
+		Incarnation: d.state.NextIncarnation,
 	}, d.log)
 	d.actuator, err = actuator.New(actuator.Config{
 		Cluster: reach, Build: d.build, Intent: d.intent, Limits: d.cfg.Actuator, Log: d.log, Meter: d.telemetry.Meter("actuator"),
@@ -130,12 +132,9 @@ func (d *Daemon) connect() error {
 }
 
 func (d *Daemon) prepareDriver(logs cluster.Logs) error {
-	incarnation, err := d.state.NextIncarnation()
-	if err != nil {
-		return err
-	}
+	var err error
 	d.driver, err = driver.New(d.cfg.Driver, driver.Parts{
-		Applications: d.set, Policies: bindings{d.policies}, Defaults: d.defaults(incarnation), Tokens: d.tokens, Credentials: d.keys,
+		Applications: d.set, Policies: bindings{d.policies}, Defaults: d.defaults(), Tokens: d.tokens, Credentials: d.keys,
 		Logs: func(ctx context.Context, namespace, name string, tail int64, follow bool) (io.ReadCloser, error) {
 			if tail <= 0 {
 				tail = -1
@@ -148,7 +147,7 @@ func (d *Daemon) prepareDriver(logs cluster.Logs) error {
 }
 
 // defaults is what every application gets from the daemon's configuration.
-func (d *Daemon) defaults(incarnation uint32) spec.Defaults {
+func (d *Daemon) defaults() spec.Defaults {
 	cfg, profile := d.cfg.Application.application()
 	address := d.cfg.Executors.Address
 	switch {
@@ -159,7 +158,7 @@ func (d *Daemon) defaults(incarnation uint32) spec.Defaults {
 		address = "unix://" + absolute(d.cfg.Listen.Socket)
 	}
 	return spec.Defaults{
-		Namespace: d.cfg.Namespaces[0], Namespaces: d.cfg.Namespaces, Incarnation: incarnation, Seed: uint64(incarnation),
+		Namespace: d.cfg.Namespaces[0], Namespaces: d.cfg.Namespaces, Seed: uint64(d.set.Now()),
 		Config: cfg, Profile: profile, Image: d.cfg.Executors.Image,
 		Pod: pod.Spec{Address: address, Program: d.cfg.Executors.Program, CAFile: d.cfg.Executors.CAFile, Lease: d.cfg.Driver.Lease},
 	}

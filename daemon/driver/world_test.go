@@ -44,6 +44,8 @@ type world struct {
 
 	mu      sync.Mutex
 	version uint64
+
+	incarnation uint32
 }
 
 func newWorld(t *testing.T, change func(*driver.Config)) *world {
@@ -58,6 +60,7 @@ func newWorld(t *testing.T, change func(*driver.Config)) *world {
 		Pods:     w.pods,
 		Sessions: func(app runner.Key, effect application.Effect) { w.server.Carry(app, effect) },
 		Policies: &natively{policy: native}, Joined: w.listed, Left: func(runner.Key) {},
+		Incarnation: func() (uint32, error) { w.incarnation++; return w.incarnation, nil },
 	}, log)
 	cfg := driver.DefaultConfig()
 	if change != nil {
@@ -100,7 +103,7 @@ func (w *world) run() {
 
 func defaults() spec.Defaults {
 	return spec.Defaults{
-		Namespace: "default", Namespaces: []string{"default", "other"}, Incarnation: 1,
+		Namespace: "default", Namespaces: []string{"default", "other"},
 		Config: application.Config{
 			Batch: time.Millisecond, Resync: time.Second, DecisionDeadline: time.Second, MaxTaskAttempts: 3, MaxQueued: 10_000,
 			RetainTasks: 1000, RetainBytes: 1 << 20, SessionTimeout: time.Minute, ReattachGrace: 50 * time.Millisecond,

@@ -15,23 +15,32 @@ var ErrClosed = errors.New("the application is gone")
 // ErrSlow reports that a watcher did not read and was cut off. It may watch again: what is retained is listed anew.
 var ErrSlow = errors.New("the watcher did not read fast enough and was cut off; watch again")
 
-// watchBacklog is how many changed tasks may wait for a watcher before it is cut off.
-const watchBacklog = 1 << 16
+// How much may wait for a watcher before it is cut off: changed tasks, and bytes of what they put out.
+const (
+	watchBacklog = 1 << 16
+	watchBytes   = 64 << 20
+)
 
 // clients are those who wait for replies and those who watch tasks.
 type clients struct {
 	mu      sync.Mutex
 	closed  bool
 	next    uint64
-	waiting map[uint64]chan application.Reply
+	waiting map[uint64]waiter
 	watches map[uint64]*Watch
 }
 
-func newClients() *clients {
-	return &clients{waiting: make(map[uint64]chan application.Reply), watches: make(map[uint64]*Watch)}
+// waiter is one who waits for a reply.
+type waiter struct {
+	answer chan application.Reply
+	then   func(application.Reply) // may be nil
 }
 
-func (c *clients) expect() (uint64, <-chan application.Reply) {
+func newClients() *clients {
+	return &clients{waiting: make(map[uint64]waiter), watches: make(map[uint64]*Watch)}
+}
+
+func (c *clients) expect(then func(application.Reply)) (uint64, <-chan application.Reply) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.next++
@@ -40,7 +49,7 @@ func (c *clients) expect() (uint64, <-chan application.Reply) {
 		close(answer)
 		return c.next, answer
 	}
-	c.waiting[c.next] = answer
+	c.waiting[c.next] = waiter{answer, then}
 	return c.next, answer
 }
 
@@ -52,11 +61,16 @@ func (c *clients) forget(request uint64) {
 
 func (c *clients) reply(reply application.Reply) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	if answer, ok := c.waiting[reply.Request]; ok {
-		delete(c.waiting, reply.Request)
-		answer <- reply
+	w, ok := c.waiting[reply.Request]
+	delete(c.waiting, reply.Request)
+	c.mu.Unlock()
+	if !ok {
+		return
 	}
+	if w.then != nil {
+		w.then(reply)
+	}
+	w.answer <- reply
 }
 
 func (c *clients) tasks(changed application.TasksChanged) {
@@ -72,9 +86,9 @@ func (c *clients) closeAll() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.closed = true
-	for request, answer := range c.waiting {
+	for request, w := range c.waiting {
 		delete(c.waiting, request)
-		close(answer)
+		close(w.answer)
 	}
 	for id, watch := range c.watches {
 		delete(c.watches, id)
@@ -87,6 +101,7 @@ type Watch struct {
 	id     uint64
 	mu     sync.Mutex
 	got    []task.Info
+	bytes  int // of what got's tasks put out
 	err    error
 	more   chan struct{}
 	failed chan struct{} // closed when err is set
@@ -103,10 +118,15 @@ func (w *Watch) Err() error {
 }
 
 func (w *Watch) add(tasks []task.Info) {
+	bytes := 0
+	for i := range tasks {
+		bytes += len(tasks[i].Result.Output) + len(tasks[i].Result.Errors)
+	}
 	w.mu.Lock()
-	slow := len(w.got)+len(tasks) > watchBacklog
+	slow := len(w.got)+len(tasks) > watchBacklog || w.bytes+bytes > watchBytes
 	if w.err == nil && !slow {
 		w.got = append(w.got, tasks...)
+		w.bytes += bytes
 	}
 	w.mu.Unlock()
 	if slow {
@@ -121,6 +141,9 @@ func (w *Watch) fail(err error) {
 	if w.err == nil {
 		w.err = err
 		close(w.failed)
+		if errors.Is(err, ErrSlow) {
+			w.got, w.bytes = nil, 0 // nobody will want them, and they may be large
+		}
 	}
 	w.mu.Unlock()
 	w.wake()
@@ -138,7 +161,7 @@ func (w *Watch) Next(ctx context.Context) ([]task.Info, error) {
 	for {
 		w.mu.Lock()
 		got, err := w.got, w.err
-		w.got = nil
+		w.got, w.bytes = nil, 0
 		w.mu.Unlock()
 		if len(got) > 0 {
 			return got, nil

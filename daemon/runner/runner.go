@@ -56,6 +56,8 @@ type Carriers struct {
 	Policies Policies
 	Joined   func(app Key) // an application came, and has not been stepped yet
 	Left     func(app Key) // an application was forgotten
+	// Incarnation returns a number that it never returned before, also in former lives of the daemon.
+	Incarnation func() (uint32, error)
 }
 
 // Runner drives one application.
@@ -137,8 +139,7 @@ func (r *Runner) run(ctx context.Context) error {
 	for {
 		select {
 		case <-ctx.Done():
-			close(r.stopped)
-			r.clients.closeAll()
+			r.abandon()
 			return context.Cause(ctx)
 		case <-r.in.more:
 			events := r.in.take(spare)
@@ -204,6 +205,12 @@ func (r *Runner) ask(ctx context.Context, e application.AskPolicy) {
 	}
 }
 
+// abandon tells all who wait that this application is never going to be driven.
+func (r *Runner) abandon() {
+	close(r.stopped)
+	r.clients.closeAll()
+}
+
 func (r *Runner) end() {
 	select {
 	case <-r.ended:
@@ -246,8 +253,15 @@ func (r *Runner) publish() {
 
 // Call hands over an event that is answered by a Reply, and waits for it. The event is made with the request number given.
 func (r *Runner) Call(ctx context.Context, event func(request uint64) application.Event) (application.Reply, error) {
-	request, answer := r.clients.expect()
-	defer r.clients.forget(request)
+	return r.call(ctx, event, nil)
+}
+
+// call is Call with something to be done at the moment of the reply, before any effect that follows it and even if nobody waits any more.
+func (r *Runner) call(ctx context.Context, event func(request uint64) application.Event, then func(application.Reply)) (application.Reply, error) {
+	request, answer := r.clients.expect(then)
+	if then == nil {
+		defer r.clients.forget(request)
+	}
 	if err := r.PostWhenRoom(ctx, event(request)); err != nil {
 		return application.Reply{}, err
 	}

@@ -110,7 +110,7 @@ func TestSlowWatcherIsCutOff(t *testing.T) {
 // Whoever waits when the application ends is told so, and so is whoever comes later.
 func TestEndTellsAllWhoWait(t *testing.T) {
 	c := newClients()
-	_, answer := c.expect()
+	_, answer := c.expect(nil)
 	watch := c.watch()
 	c.closeAll()
 	if _, ok := <-answer; ok {
@@ -119,7 +119,7 @@ func TestEndTellsAllWhoWait(t *testing.T) {
 	if _, err := watch.Next(t.Context()); !errors.Is(err, ErrClosed) {
 		t.Errorf("the watch ended with %v", err)
 	}
-	if _, late := c.expect(); late != nil {
+	if _, late := c.expect(nil); late != nil {
 		if _, ok := <-late; ok {
 			t.Error("a late answer came")
 		}

@@ -41,6 +41,8 @@ type Set struct {
 	origin   time.Time
 	start    chan *Member
 
+	creating sync.Mutex // held while an application gets its incarnation
+
 	mu      sync.Mutex
 	members map[Key]*Member
 	changed *broadcast // when a member comes or goes
@@ -93,17 +95,20 @@ func (s *Set) drive(ctx context.Context, m *Member) {
 
 // Create adds an application and starts it. It returns ErrExists, with the member that is there, if there is one.
 func (s *Set) Create(ctx context.Context, def *spec.Application) (*Member, error) {
-	cfg := def.Config
-	cfg.Epoch = s.origin.UnixMilli()
-	key := Key{Namespace: cfg.Namespace, ID: cfg.ID}
-	m := &Member{CreatedAt: time.Now(), gone: make(chan struct{})}
-	m.definition.Store(def)
-	s.mu.Lock()
-	if there, ok := s.members[key]; ok {
-		s.mu.Unlock()
+	s.creating.Lock()
+	defer s.creating.Unlock()
+	key := Key{Namespace: def.Config.Namespace, ID: def.Config.ID}
+	if there, err := s.Find(key); err == nil {
 		return there, ErrExists
 	}
-	m.Runner = newRunner(cfg, s.carriers, s.Now, s.log)
+	incarnation, err := s.carriers.Incarnation()
+	if err != nil {
+		return nil, fmt.Errorf("starting application %s: %w", key, err)
+	}
+	def = def.Incarnate(incarnation)
+	m := &Member{CreatedAt: time.Now(), gone: make(chan struct{}), Runner: newRunner(s.config(def), s.carriers, s.Now, s.log)}
+	m.definition.Store(def)
+	s.mu.Lock()
 	s.members[key] = m
 	s.mu.Unlock()
 	s.carriers.Joined(key)
@@ -113,21 +118,29 @@ func (s *Set) Create(ctx context.Context, def *spec.Application) (*Member, error
 		return m, nil
 	case <-ctx.Done():
 		s.forget(m)
+		m.abandon()
 		return nil, fmt.Errorf("starting application %s: %w", key, context.Cause(ctx))
 	}
 }
 
-// Update replaces what an application is. The state machine may refuse.
-func (s *Set) Update(ctx context.Context, m *Member, def *spec.Application) (application.Refusal, error) {
-	old := m.definition.Swap(def)
+// config is what the state machine is told of an application.
+func (s *Set) config(def *spec.Application) application.Config {
 	cfg := def.Config
 	cfg.Epoch = s.origin.UnixMilli()
-	reply, err := m.Call(ctx, func(request uint64) application.Event {
-		return application.Configure{Request: request, Config: cfg}
+	return cfg
+}
+
+// Update replaces what an application is. The state machine may refuse; the definition is the new one from the moment at which it accepts, even if
+// ctx has ended by then.
+func (s *Set) Update(ctx context.Context, m *Member, def *spec.Application) (application.Refusal, error) {
+	def = def.Incarnate(m.Definition().Config.Incarnation)
+	reply, err := m.call(ctx, func(request uint64) application.Event {
+		return application.Configure{Request: request, Config: s.config(def)}
+	}, func(reply application.Reply) {
+		if reply.Refused.Code == 0 {
+			m.definition.Store(def)
+		}
 	})
-	if err != nil || reply.Refused.Code != 0 {
-		m.definition.CompareAndSwap(def, old)
-	}
 	return reply.Refused, err
 }
 

@@ -29,6 +29,13 @@ type Application struct {
 	Binding Binding
 }
 
+// Incarnate returns the application as one of its lives: the number goes into the names of its executors, so that none is used twice.
+func (a *Application) Incarnate(n uint32) *Application {
+	one := *a
+	one.Config.Incarnation, one.Pod.Incarnation = n, n
+	return &one
+}
+
 // Binding says which policy decides.
 type Binding struct {
 	Policy   string // a name or sha256:DIGEST; empty: the daemon's default
@@ -39,7 +46,6 @@ type Binding struct {
 type Defaults struct {
 	Namespace   string   // of applications that name none
 	Namespaces  []string // those that the daemon serves
-	Incarnation uint32
 	Seed        uint64
 	Config      application.Config // bounds that a specification cannot set
 	Profile     application.Profile
@@ -60,7 +66,7 @@ func Parse(src *apiv1.ApplicationSpec, d Defaults) (*Application, error) {
 		cfg.Namespace = d.Namespace
 		src.Namespace = d.Namespace
 	}
-	cfg.Incarnation, cfg.Seed = d.Incarnation, d.Seed
+	cfg.Seed = d.Seed
 	p.identity(cfg, d.Namespaces)
 	cfg.Mode = p.mode(src.GetMode())
 	cfg.MaxPending, cfg.MaxLifetime = src.GetMaxPending(), src.GetMaxLifetime()
@@ -68,7 +74,7 @@ func Parse(src *apiv1.ApplicationSpec, d Defaults) (*Application, error) {
 		cfg.MaxTaskAttempts = n
 	}
 	pods := d.Pod
-	pods.Application, pods.Namespace, pods.Incarnation = cfg.ID, cfg.Namespace, d.Incarnation
+	pods.Application, pods.Namespace = cfg.ID, cfg.Namespace
 	pods.Labels, pods.Annotations = src.GetLabels(), src.GetAnnotations()
 	cfg.Profiles, pods.Profiles = p.profiles(src.GetProfiles(), d)
 	if len(p) == 0 {

@@ -16,7 +16,7 @@ import (
 
 func defaults() spec.Defaults {
 	return spec.Defaults{
-		Namespace: "default", Namespaces: []string{"default", "team"}, Incarnation: 3, Image: "image",
+		Namespace: "default", Namespaces: []string{"default", "team"}, Image: "image",
 		Config:  application.Config{MaxTaskAttempts: 4},
 		Profile: application.Profile{Slots: 2, BatchSize: 20, IdleTimeout: time.Minute, CreationTimeout: time.Hour, Dynamic: application.Dynamic{Backlog: time.Second, Sustained: time.Second, Ratio: 1}},
 		Pod:     pod.Spec{Address: "daemon:1", Program: "executor", Lease: time.Minute},
@@ -37,6 +37,7 @@ func TestParseFillsIn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	got = got.Incarnate(3)
 	if !proto.Equal(src, before) {
 		t.Error("the client's message was changed")
 	}
