@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -256,17 +257,19 @@ func fifo(t testing.TB) string {
 	return name
 }
 
-// ready launches a script and waits until it writes to $READY.
-func (s *session) ready(id uint64, script string) {
+// ready launches a script and waits until it writes to $READY, which it returns.
+func (s *session) ready(id uint64, script string) string {
 	s.t.Helper()
 	name := fifo(s.t)
 	spec := sh(script)
 	spec.Env = []*apiv1.EnvVar{{Name: "READY", Value: name}}
 	spec.KillGrace = durationpb.New(200 * time.Millisecond)
 	s.launch(id, spec)
-	if _, err := os.ReadFile(name); err != nil {
+	text, err := os.ReadFile(name)
+	if err != nil {
 		s.t.Fatal(err)
 	}
+	return strings.TrimSpace(string(text))
 }
 
 // stubborn is a script that does not hear when it is asked to end.

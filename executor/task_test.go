@@ -135,14 +135,24 @@ func TestKill(t *testing.T) {
 	run(t, d, nil)
 	session := d.next()
 	for id, test := range []struct {
-		script string
-		code   int32
+		script  string
+		stopped bool
+		code    int32
 	}{
-		{"trap 'exit 5' TERM; echo > $READY; while :; do sleep 0.01; done", 5},
-		{stubborn, 137},
-		{"trap 'exit 6' TERM; echo > $READY; kill -STOP $$; exit 7", 6},
+		{"trap 'exit 5' TERM; echo $$ > $READY; while :; do sleep 0.01; done", false, 5},
+		{stubborn, false, 137},
+		{"trap 'exit 6' TERM; echo $$ > $READY; while :; do sleep 0.01; done", true, 6}, // it is woken to hear
 	} {
-		session.ready(uint64(id), test.script)
+		text := session.ready(uint64(id), test.script)
+		if test.stopped {
+			pid, err := strconv.Atoi(text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+				t.Fatal(err)
+			}
+		}
 		session.kill(uint64(id))
 		r := session.end(uint64(id))
 		if r.GetOutcome() != apiv1.Outcome_OUTCOME_KILLED || r.GetText() != "ended: a test" || r.GetExitCode() != test.code {
@@ -189,7 +199,10 @@ func TestEscapeesAreKilled(t *testing.T) {
 				t.Fatal(err)
 			}
 			if syscall.Kill(pid, 0) == nil {
-				t.Errorf("%s: process %d is still there", last, pid)
+				stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+				environ, _ := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
+				t.Errorf("%s: process %d is still there: %.60q, started with %d bytes of environment", last, pid, stat, len(environ))
+				_ = syscall.Kill(pid, syscall.SIGKILL)
 			}
 		}
 	}

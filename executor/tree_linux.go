@@ -60,7 +60,7 @@ func (t *tree) wait(cmd *exec.Cmd, r ref) (*os.ProcessState, error) {
 // Bounds of a sweep.
 const (
 	sweepTime  = 5 * time.Second
-	unsureTime = 100 * time.Millisecond
+	unsureTime = 500 * time.Millisecond
 	firstNap   = 200 * time.Microsecond
 	longestNap = 20 * time.Millisecond
 )
@@ -69,10 +69,14 @@ const (
 // round for each generation; it is over when a round finds nothing.
 func (t *tree) sweep(main int, r ref) {
 	begin := time.Now()
+	last := begin // time at which a round found something
 	for nap := firstNap; ; nap = min(2*nap, longestNap) {
 		found, unsure := t.round(main, r)
-		took := time.Since(begin)
-		if took > sweepTime || found == 0 && (unsure == 0 || took > unsureTime) {
+		now := time.Now()
+		if found > 0 {
+			last = now
+		}
+		if now.Sub(begin) > sweepTime || found == 0 && (unsure == 0 || now.Sub(last) > unsureTime) {
 			return
 		}
 		time.Sleep(nap) // a killed process takes a moment to go, and nothing tells when all are
