@@ -6,7 +6,9 @@ package daemon
 
 import (
 	"context"
+	"crypto/sha256"
 	"crypto/tls"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -26,6 +28,7 @@ import (
 	"github.com/retinue-sched/retinue/daemon/pod"
 	"github.com/retinue-sched/retinue/daemon/policy"
 	"github.com/retinue-sched/retinue/daemon/runner"
+	"github.com/retinue-sched/retinue/daemon/snapshot"
 	"github.com/retinue-sched/retinue/daemon/source"
 	"github.com/retinue-sched/retinue/daemon/spec"
 	"github.com/retinue-sched/retinue/daemon/state"
@@ -285,6 +288,37 @@ func (d *Daemon) build(app string, c application.CreatePod) (*corev1.Pod, error)
 	key := m.Key()
 	return pod.Build(m.Definition().Pod, pod.Instance{
 		Executor: c.Executor, Profile: c.Profile, Name: c.Name, Zone: c.Zone, Capacity: c.Capacity, Node: c.Node,
-		Token: d.keys.Token(key.Namespace, key.ID, uint64(c.Executor), c.Name), Intent: d.intent(app, c.Executor),
+		Token: d.keys.Token(key.Namespace, key.ID, uint64(c.Executor), c.Name), Intent: d.intentOf(m, c.Executor),
 	})
+}
+
+// joined makes a new application known to those who act for it.
+func (d *Daemon) joined(app runner.Key) {
+	d.actuator.Admit(app.String(), app.Namespace)
+	for i, feed := range d.feeds {
+		if d.cfg.Namespaces[i] == app.Namespace {
+			feed.Refresh()
+		}
+	}
+}
+
+// left forgets an application that is gone.
+func (d *Daemon) left(app runner.Key) { d.actuator.Dismiss(app.String()) }
+
+// intent is the token of an executor's creation: who made it, and which it is. A pod under the same name that does not carry it is not ours. For
+// an application that is gone it is one that no pod carries.
+func (d *Daemon) intent(app string, id snapshot.ID) string {
+	m, err := d.set.Find(keyOf(app))
+	if err != nil {
+		return "gone"
+	}
+	return d.intentOf(m, id)
+}
+
+// intentOf is the token for an application that is there. The incarnation is in it because executors are counted anew in each.
+func (d *Daemon) intentOf(m *runner.Member, id snapshot.ID) string {
+	key := m.Key()
+	credential := d.keys.Token(key.Namespace, key.ID, uint64(id), "")
+	sum := sha256.Sum256(fmt.Appendf(nil, "intent\n%d\n%s", m.Definition().Config.Incarnation, credential))
+	return hex.EncodeToString(sum[:8])
 }
