@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/retinue-sched/retinue/daemon/state"
@@ -77,5 +78,65 @@ func TestSecretIsKept(t *testing.T) {
 	}
 	if _, err := f.Secret("key"); err == nil {
 		t.Fatal("a short secret was accepted")
+	}
+}
+
+// A folder that others could look into is closed to them if it is fresh or ours, and refused if it holds anything else.
+func TestFolderIsClosedToOthers(t *testing.T) {
+	fresh, ours, foreign := t.TempDir(), t.TempDir(), t.TempDir()
+	if err := errors.Join(
+		os.WriteFile(filepath.Join(ours, "lock"), nil, 0o600), os.WriteFile(filepath.Join(ours, "incarnation"), []byte("7"), 0o600),
+		os.WriteFile(filepath.Join(foreign, "photo"), nil, 0o600),
+	); err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{fresh, ours, foreign} {
+		if err := os.Chmod(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, dir := range []string{fresh, ours} {
+		open(t, dir)
+		if info, err := os.Stat(dir); err != nil || info.Mode().Perm() != 0o700 {
+			t.Errorf("mode %v, %v", info.Mode(), err)
+		}
+	}
+	if _, err := state.Open(foreign); err == nil || !strings.Contains(err.Error(), "not ours") {
+		t.Errorf("a folder with other things gave %v", err)
+	}
+	if info, err := os.Stat(foreign); err != nil || info.Mode().Perm() != 0o755 {
+		t.Errorf("the other's folder has mode %v now, %v", info.Mode(), err)
+	}
+}
+
+// Numbers taken at the same time differ, and the last that there is ends them: it must not begin anew.
+func TestIncarnationsAtTheSameTime(t *testing.T) {
+	f := open(t, t.TempDir())
+	const n = 20
+	got := make(chan uint32, n)
+	var callers sync.WaitGroup
+	for range n {
+		callers.Go(func() {
+			number, err := f.NextIncarnation()
+			if err != nil {
+				t.Error(err)
+			}
+			got <- number
+		})
+	}
+	callers.Wait()
+	close(got)
+	seen := map[uint32]bool{}
+	for number := range got {
+		if number == 0 || seen[number] {
+			t.Errorf("%d was given before", number)
+		}
+		seen[number] = true
+	}
+	if err := os.WriteFile(f.Path("incarnation"), []byte("4294967295\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if number, err := f.NextIncarnation(); err == nil {
+		t.Errorf("after the last number came %d", number)
 	}
 }
