@@ -3,7 +3,6 @@ package daemon
 import (
 	"errors"
 	"fmt"
-	"net"
 	"strings"
 	"time"
 
@@ -36,34 +35,6 @@ type Config struct {
 	Policy      policy.Config
 	Application Application
 	Telemetry   telemetry.Config
-}
-
-// Listen says where clients and executors come in.
-type Listen struct {
-	// Socket is a Unix socket, made with mode 0600: whoever can open it is an administrator. Empty: none.
-	Socket string
-	// Address is a TCP address, host:port. Callers need a token. Empty: none.
-	Address string
-	// CertFile is the certificate chain, in PEM, with which the TCP address speaks TLS.
-	CertFile string
-	// KeyFile is the certificate's private key.
-	KeyFile string
-	// AllowPlainText lets a TCP address that others can reach go without TLS: tokens are then visible on the network.
-	AllowPlainText bool
-	// TokenFile holds the hashes of client tokens, one a line: SHA256-HEX ROLE NAMESPACE NAME. It is read again when it changes.
-	TokenFile string
-}
-
-// Executors is what every executor is given.
-type Executors struct {
-	// Address is where executors find the daemon. Empty: the TCP address, or else the Unix socket.
-	Address string
-	// Program is the command of executors whose profile names none.
-	Program string
-	// Image is the image of executors whose profile names none.
-	Image string
-	// CAFile is the file in the executor's container with the certificate authority of the daemon's certificate. Empty: none.
-	CAFile string
 }
 
 // Source says how pods are followed.
@@ -106,6 +77,8 @@ type Application struct {
 	MaxTaskAttempts uint32
 	// MaxQueued is the most tasks of an application that are accepted and not ended.
 	MaxQueued uint32
+	// QueuedBytes bounds the commands, input and environment of those tasks. 0: no bound.
+	QueuedBytes uint64
 	// RetainTasks is how many ended tasks of an application are kept to be looked at.
 	RetainTasks uint32
 	// RetainBytes bounds the output kept with them.
@@ -140,7 +113,7 @@ func DefaultConfig() Config {
 		Application: Application{
 			Batch: 20 * time.Millisecond, Resync: 10 * time.Second, DecisionDeadline: 2 * time.Second,
 			Slots: 1, BatchSize: 20, IdleTimeout: time.Minute, CreationTimeout: 10 * time.Minute, Backlog: time.Second,
-			MaxTaskAttempts: 4, MaxQueued: 1_000_000, RetainTasks: 100_000, RetainBytes: 256 << 20,
+			MaxTaskAttempts: 4, MaxQueued: 1_000_000, QueuedBytes: 1 << 30, RetainTasks: 100_000, RetainBytes: 256 << 20,
 			SessionTimeout: 40 * time.Second, ReattachGrace: 20 * time.Second,
 			FailureThreshold: 3, FailureWindow: 10 * time.Minute, BackoffInitial: 10 * time.Second, BackoffMax: 2 * time.Minute,
 		},
@@ -171,6 +144,7 @@ func (c Config) Validate() error {
 	check(c.State != "", "state: no folder is given")
 	check(c.ShutdownGrace > 0, "shutdownGrace: %v is not positive", c.ShutdownGrace)
 	within("listen", c.Listen.validate())
+	within("executors", c.Executors.validate(c.Listen))
 	within("cluster", c.Cluster.Validate())
 	within("source", c.Source.validate())
 	within("actuator", c.Actuator.Validate())
@@ -178,6 +152,10 @@ func (c Config) Validate() error {
 	within("policy", c.Policy.Validate())
 	within("telemetry", c.Telemetry.Validate())
 	within("application", c.Application.validate(c.Driver.HeartbeatInterval))
+	if slowest := c.Policy.Deadline + c.Policy.StartTimeout; c.Application.DecisionDeadline > 0 && c.Application.DecisionDeadline <= slowest {
+		check(false, "application.decisionDeadline: %v is not longer than policy.deadline and policy.startTimeout together (%v): an answer that is in time for the one would be late for the other",
+			c.Application.DecisionDeadline, slowest)
+	}
 	return errors.Join(errs...)
 }
 
@@ -196,31 +174,6 @@ func (s Source) validate() error {
 	}
 	if s.Backoff <= 0 || s.MaxBackoff < s.Backoff {
 		errs = append(errs, fmt.Errorf("backoff: %v up to %v (maxBackoff) is not a range of positive durations", s.Backoff, s.MaxBackoff))
-	}
-	return errors.Join(errs...)
-}
-
-func (l Listen) validate() error {
-	var errs []error
-	if l.Socket == "" && l.Address == "" {
-		errs = append(errs, errors.New("socket: neither a socket nor an address is given, so nobody could come in"))
-	}
-	if len(l.Socket) > 100 {
-		errs = append(errs, fmt.Errorf("socket: %q has %d bytes, a Unix socket's path has at most about 100", l.Socket, len(l.Socket)))
-	}
-	if (l.CertFile == "") != (l.KeyFile == "") {
-		errs = append(errs, errors.New("certFile: a certificate and its key belong together, and one is missing"))
-	}
-	if l.Address == "" {
-		return errors.Join(errs...)
-	}
-	host, _, err := net.SplitHostPort(l.Address)
-	if err != nil {
-		return errors.Join(append(errs, fmt.Errorf("address: %q is not host:port", l.Address))...)
-	}
-	ip := net.ParseIP(host)
-	if loopback := host == "localhost" || (ip != nil && ip.IsLoopback()); !loopback && l.CertFile == "" && !l.AllowPlainText {
-		errs = append(errs, fmt.Errorf("address: %q can be reached by others, and without TLS they would see tokens: give certFile and keyFile (or, knowing this, allowPlainText)", l.Address))
 	}
 	return errors.Join(errs...)
 }
@@ -266,7 +219,7 @@ func (a Application) validate(heartbeat time.Duration) error {
 func (a Application) application() (application.Config, application.Profile) {
 	cfg := application.Config{
 		Churn: a.Churn, Batch: a.Batch, Resync: a.Resync, DecisionDeadline: a.DecisionDeadline,
-		MaxTaskAttempts: a.MaxTaskAttempts, MaxQueued: a.MaxQueued, RetainTasks: a.RetainTasks, RetainBytes: a.RetainBytes,
+		MaxTaskAttempts: a.MaxTaskAttempts, MaxQueued: a.MaxQueued, QueuedBytes: a.QueuedBytes, RetainTasks: a.RetainTasks, RetainBytes: a.RetainBytes,
 		SessionTimeout: a.SessionTimeout, ReattachGrace: a.ReattachGrace,
 		Failures: application.FailureBudget{Threshold: a.FailureThreshold, Window: a.FailureWindow, Initial: a.BackoffInitial, Max: a.BackoffMax},
 	}

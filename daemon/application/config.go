@@ -52,6 +52,7 @@ type Config struct {
 
 	MaxTaskAttempts uint32        // default of task.Spec.MaxAttempts
 	MaxQueued       uint32        // tasks accepted and not ended; more are refused
+	QueuedBytes     uint64        // of the tasks accepted and not ended; more are refused; 0: no bound
 	RetainTasks     uint32        // ended tasks kept to be looked at; the oldest go first
 	RetainBytes     uint64        // bytes of output kept with them
 	SessionTimeout  time.Duration // silence after which a session is lost
@@ -69,7 +70,7 @@ func (c *Config) allocation() allocator.Config {
 }
 
 func (c *Config) tasks() task.Limits {
-	return task.Limits{MaxQueued: c.MaxQueued, MaxAttempts: c.MaxTaskAttempts, Retain: c.RetainTasks, RetainBytes: c.RetainBytes}
+	return task.Limits{MaxQueued: c.MaxQueued, QueuedBytes: c.QueuedBytes, MaxAttempts: c.MaxTaskAttempts, Retain: c.RetainTasks, RetainBytes: c.RetainBytes}
 }
 
 func (c *Config) sessions() roster.Limits {

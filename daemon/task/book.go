@@ -20,9 +20,10 @@ const freeRetries = 100
 // Limits bounds a book.
 type Limits struct {
 	MaxQueued   uint32 // tasks that are accepted and not ended; more are refused
+	QueuedBytes uint64 // of their commands, input, environment and names; more are refused; 0: no bound
 	MaxAttempts uint32 // of a task that does not say; 0 means 1
 	Retain      uint32 // ended tasks that are kept; the oldest go first, and with a task goes the memory of its key
-	RetainBytes uint64 // of output, errors, text and input kept with them
+	RetainBytes uint64 // of what they were and what they put out
 }
 
 // Book is an application's tasks. Each change costs time in proportion to what changes, however many tasks there are.
@@ -36,6 +37,7 @@ type Book struct {
 	held       map[snapshot.ID]*lane
 	ended      lane
 	endedBytes uint64
+	liveBytes  uint64 // of the tasks that have not ended
 	counts     Counts
 }
 
@@ -146,7 +148,9 @@ func (b *Book) end(now snapshot.Instant, r *record, state State, result Report) 
 	default:
 		b.counts.Expired++
 	}
-	r.bytes = uint64(len(result.Output) + len(result.Errors) + len(result.Text) + len(r.Spec.Input))
+	size := uint64(r.Spec.size()) //nolint:gosec // a sum of lengths
+	b.liveBytes -= size
+	r.bytes = size + uint64(len(result.Output)+len(result.Errors)+len(result.Text))
 	b.endedBytes += r.bytes
 	b.ended.enter(r)
 	b.trim()

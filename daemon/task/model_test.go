@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	gocmp "github.com/google/go-cmp/cmp"
@@ -76,7 +77,7 @@ func (m *model) trim() {
 		for _, t := range m.tasks {
 			if t.State.Terminal() {
 				count++
-				size += uint64(len(t.Result.Output) + len(t.Result.Errors) + len(t.Result.Text) + len(t.Spec.Input))
+				size += uint64(len(t.Result.Output) + len(t.Result.Errors) + len(t.Result.Text) + sizeOf(t.Spec))
 				if oldest == nil || t.turn < oldest.turn {
 					oldest = t
 				}
@@ -434,4 +435,16 @@ func TestBookIsItsModel(t *testing.T) {
 			"lose": step(w.lose), "cancel": step(w.cancel), "adopt": step(w.adopt), "": w.check,
 		})
 	})
+}
+
+// sizeOf is how many bytes a spec's own data has.
+func sizeOf(s *task.Spec) int {
+	n := len(s.Key) + len(s.Job) + len(s.Directory) + len(s.Input) + len(strings.Join(s.Command, ""))
+	for _, e := range s.Env {
+		n += len(e.Name) + len(e.Value)
+	}
+	for _, f := range s.Files {
+		n += len(f.Name) + len(f.Path)
+	}
+	return n
 }

@@ -13,12 +13,16 @@ import (
 //
 // The error names the task and the field; it is ErrFull if there is no room, and ErrConflict if a key names another task.
 func (b *Book) Submit(now snapshot.Instant, specs []*Spec) ([]Info, error) {
-	fresh, err := b.inspect(specs)
+	fresh, bytes, err := b.inspect(specs)
 	if err != nil {
 		return nil, err
 	}
 	if room := uint64(b.limits.MaxQueued) - min(uint64(b.limits.MaxQueued), b.live()); uint64(fresh) > room {
 		return nil, fmt.Errorf("submitting %d tasks: %w: there is room for %d of %d; try again when some have ended", fresh, ErrFull, room, b.limits.MaxQueued)
+	}
+	if room := b.limits.QueuedBytes - min(b.limits.QueuedBytes, b.liveBytes); b.limits.QueuedBytes > 0 && bytes > room {
+		return nil, fmt.Errorf("submitting %d tasks: %w: they have %d bytes and there is room for %d of %d; try again when some have ended, or put data in files",
+			fresh, ErrFull, bytes, room, b.limits.QueuedBytes)
 	}
 	infos := make([]Info, 0, len(specs))
 	for _, spec := range specs {
@@ -31,12 +35,12 @@ func (b *Book) Submit(now snapshot.Instant, specs []*Spec) ([]Info, error) {
 	return infos, nil
 }
 
-// inspect counts the tasks that are new, or says what is wrong with one.
-func (b *Book) inspect(specs []*Spec) (fresh int, err error) {
+// inspect counts the tasks that are new, and their bytes, or says what is wrong with one.
+func (b *Book) inspect(specs []*Spec) (fresh int, bytes uint64, err error) {
 	seen := make(map[string]*Spec, len(specs))
 	for i, spec := range specs {
 		if err := Validate(spec); err != nil {
-			return 0, fmt.Errorf("task %d (key %q): %w", i+1, spec.Key, err)
+			return 0, 0, fmt.Errorf("task %d (key %q): %w", i+1, spec.Key, err)
 		}
 		known := seen[spec.Key]
 		if r := b.keys[spec.Key]; r != nil {
@@ -45,12 +49,13 @@ func (b *Book) inspect(specs []*Spec) (fresh int, err error) {
 		switch {
 		case known == nil:
 			fresh++
+			bytes += uint64(spec.size()) //nolint:gosec // a sum of lengths
 			seen[spec.Key] = spec
 		case !known.equal(spec):
-			return 0, fmt.Errorf("task %d (key %q): %w: choose another key, or submit the same task", i+1, spec.Key, ErrConflict)
+			return 0, 0, fmt.Errorf("task %d (key %q): %w: choose another key, or submit the same task", i+1, spec.Key, ErrConflict)
 		}
 	}
-	return fresh, nil
+	return fresh, bytes, nil
 }
 
 func (b *Book) accept(now snapshot.Instant, spec *Spec) *record {
@@ -67,6 +72,7 @@ func (b *Book) accept(now snapshot.Instant, spec *Spec) *record {
 		j.add(r)
 	}
 	b.counts.Accepted++
+	b.liveBytes += uint64(spec.size()) //nolint:gosec // a sum of lengths
 	b.wait(now, r)
 	return r
 }
