@@ -1,6 +1,8 @@
 package client
 
 import (
+	"errors"
+
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 )
@@ -27,9 +29,10 @@ var kinds = map[codes.Code]Kind{
 // Explain returns what an error of a call means, and the daemon's sentence without the trappings of the protocol. It reports false for an error
 // that did not come from a call.
 func Explain(err error) (kind Kind, text string, ok bool) {
-	s, ok := status.FromError(err)
-	if !ok || err == nil {
+	var called interface{ GRPCStatus() *status.Status }
+	if !errors.As(err, &called) {
 		return Failed, "", false
 	}
+	s := called.GRPCStatus() // its own message: that of an error wrapped around it would repeat the protocol's words
 	return kinds[s.Code()], s.Message(), true
 }
