@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -21,6 +22,7 @@ import (
 
 	apiv1 "github.com/retinue-sched/retinue/api/v1"
 	"github.com/retinue-sched/retinue/sdk/client"
+	"github.com/retinue-sched/retinue/test/fleet"
 )
 
 const (
@@ -32,7 +34,8 @@ const (
 // demo is one run.
 type demo struct {
 	settings
-	fleet  *fleet
+	dir    string
+	fleet  *fleet.Fleet
 	screen *screen
 	out    io.Writer
 
@@ -52,9 +55,6 @@ type demo struct {
 
 // work does everything up to the comparison.
 func (d *demo) work(ctx context.Context) error {
-	if err := d.fleet.start(ctx); err != nil {
-		return err
-	}
 	folders, err := d.folders(ctx)
 	if err != nil {
 		return err
@@ -106,7 +106,7 @@ func (d *demo) folders(ctx context.Context) ([]string, error) {
 
 // audit runs the example program here.
 func (d *demo) audit(ctx context.Context, stdin []byte, args ...string) ([]byte, error) {
-	cmd := exec.CommandContext(ctx, d.fleet.program("audit"), args...)
+	cmd := exec.CommandContext(ctx, d.fleet.Program("audit"), args...)
 	cmd.Stdin = bytes.NewReader(stdin)
 	text, err := cmd.Output()
 	if exit := (&exec.ExitError{}); errors.As(err, &exit) {
@@ -118,7 +118,7 @@ func (d *demo) audit(ctx context.Context, stdin []byte, args ...string) ([]byte,
 // apply creates the application: one executor to begin with, more as tasks wait, decided by direct.
 func (d *demo) apply(ctx context.Context) error {
 	soon := durationpb.New(200 * time.Millisecond)
-	_, err := d.fleet.client.Applications.ApplyApplication(ctx, &apiv1.ApplyApplicationRequest{MustBeNew: true, Spec: &apiv1.ApplicationSpec{
+	_, err := d.fleet.Client.Applications.ApplyApplication(ctx, &apiv1.ApplyApplicationRequest{MustBeNew: true, Spec: &apiv1.ApplicationSpec{
 		Id: app, Policy: &apiv1.PolicyBinding{Policy: "direct"},
 		Profiles: []*apiv1.ProfileSpec{{
 			Name: "auditor", Slots: 1, Target: 1, Min: 1, Max: executors,
@@ -135,10 +135,10 @@ func (d *demo) submit(ctx context.Context, folders []string) error {
 	job := client.Job{Application: app, Name: "audit", Changed: d.changed}
 	for _, folder := range folders {
 		job.Tasks = append(job.Tasks, &apiv1.TaskSpec{
-			Key: folder, Command: []string{d.fleet.program("audit"), "-root", d.root, folder},
+			Key: folder, Command: []string{d.fleet.Program("audit"), "-root", d.root, folder},
 		})
 	}
-	return d.fleet.client.Run(ctx, job)
+	return d.fleet.Client.Run(ctx, job)
 }
 
 // changed sees tasks as they change.
@@ -164,7 +164,7 @@ func (d *demo) progress() (ended, tasks int) {
 
 // follow shows the fleet as it changes.
 func (d *demo) follow(ctx context.Context) error {
-	stream, err := d.fleet.client.Applications.WatchApplications(ctx, &apiv1.WatchApplicationsRequest{Application: app})
+	stream, err := d.fleet.Client.Applications.WatchApplications(ctx, &apiv1.WatchApplicationsRequest{Application: app})
 	if err != nil {
 		return err
 	}
@@ -172,8 +172,8 @@ func (d *demo) follow(ctx context.Context) error {
 		msg, err := stream.Recv()
 		switch {
 		case err == nil:
-		case ctx.Err() != nil: // the job is over
-			return nil
+		case ctx.Err() != nil:
+			return nil //nolint:nilerr // the job is over, and with it the watch
 		default:
 			return fmt.Errorf("watching the application: %w", err)
 		}
@@ -191,7 +191,7 @@ func (d *demo) disturb(ctx context.Context) error {
 		return context.Cause(ctx)
 	case <-d.half:
 	}
-	bound, err := d.fleet.client.Policies.BindPolicy(ctx, &apiv1.BindPolicyRequest{
+	bound, err := d.fleet.Client.Policies.BindPolicy(ctx, &apiv1.BindPolicyRequest{
 		Application: app, Binding: &apiv1.PolicyBinding{Policy: "elastic"}, Mode: "scale",
 	})
 	if err != nil {
@@ -236,7 +236,7 @@ func pause(ctx context.Context, d time.Duration) error {
 }
 
 func (d *demo) list(ctx context.Context) ([]*apiv1.Executor, error) {
-	list, err := d.fleet.client.Applications.ListExecutors(ctx, &apiv1.ListExecutorsRequest{Application: app})
+	list, err := d.fleet.Client.Applications.ListExecutors(ctx, &apiv1.ListExecutorsRequest{Application: app})
 	if err != nil {
 		return nil, fmt.Errorf("listing executors: %w", err)
 	}
@@ -250,7 +250,7 @@ func (d *demo) freeze(ctx context.Context) (victim uint64, pid int, err error) {
 		if err != nil {
 			return 0, 0, err
 		}
-		pods, err := d.fleet.pods(ctx, app)
+		pods, _, err := d.fleet.Pods(ctx, app)
 		if err != nil {
 			return 0, 0, err
 		}
@@ -262,7 +262,7 @@ func (d *demo) freeze(ctx context.Context) (victim uint64, pid int, err error) {
 			if at < 0 {
 				continue
 			}
-			if pid, ok := process(&pods[at]); ok {
+			if pid, ok := fleet.Process(&pods[at]); ok {
 				return e.GetId(), pid, os.NewSyscallError("SIGSTOP", syscall.Kill(pid, syscall.SIGSTOP))
 			}
 		}
@@ -288,7 +288,7 @@ func (d *demo) busy(ctx context.Context, victim uint64) (bool, error) {
 
 // finish compares the job's report with one made by a plain sequential run, and ends the application.
 func (d *demo) finish(ctx context.Context) error {
-	got, err := d.fleet.client.Applications.GetApplication(ctx, &apiv1.GetApplicationRequest{Application: app})
+	got, err := d.fleet.Client.Applications.GetApplication(ctx, &apiv1.GetApplicationRequest{Application: app})
 	if err != nil {
 		return fmt.Errorf("asking how it went: %w", err)
 	}
@@ -304,10 +304,10 @@ func (d *demo) finish(ctx context.Context) error {
 	if err = d.compare(ctx, reduced); err != nil {
 		return err
 	}
-	if _, err = d.fleet.client.Applications.DeleteApplication(ctx, &apiv1.DeleteApplicationRequest{Application: app}); err != nil {
+	if _, err = d.fleet.Client.Applications.DeleteApplication(ctx, &apiv1.DeleteApplicationRequest{Application: app}); err != nil {
 		return fmt.Errorf("deleting the application: %w", err)
 	}
-	pods, err := d.fleet.pods(ctx, app)
+	pods, _, err := d.fleet.Pods(ctx, app)
 	if err != nil {
 		return err
 	}
@@ -336,8 +336,8 @@ func (d *demo) compare(ctx context.Context, reduced []byte) error {
 		return err
 	}
 	if !bytes.Equal(plain, reduced) {
-		_ = os.WriteFile(d.fleet.path("plain"), plain, 0o600)
-		_ = os.WriteFile(d.fleet.path("reduced"), reduced, 0o600)
+		_ = os.WriteFile(filepath.Join(d.dir, "plain"), plain, 0o600)
+		_ = os.WriteFile(filepath.Join(d.dir, "reduced"), reduced, 0o600)
 		return fmt.Errorf("the report (%d bytes) is not the one of a plain run (%d bytes): run with -keep and compare the files plain and reduced", len(reduced), len(plain))
 	}
 	d.identical = true

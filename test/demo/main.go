@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -12,6 +13,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"time"
+
+	"github.com/retinue-sched/retinue/test/fleet"
 )
 
 func main() {
@@ -42,27 +45,35 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	if err != nil {
 		return fmt.Errorf("making a folder to work in: %w", err)
 	}
-	f := &fleet{dir: dir, bin: set.bin, out: out}
+	d := &demo{dir: dir, settings: set, screen: newScreen(out), out: out}
 	defer func() {
-		if err != nil {
-			f.showLogs(context.WithoutCancel(ctx))
+		if err != nil && d.fleet != nil {
+			d.fleet.ShowLogs(context.WithoutCancel(ctx), out)
 		}
-		if stopErr := f.stop(context.WithoutCancel(ctx)); err == nil {
-			err = stopErr
-		}
+		err = errors.Join(err, d.stop())
 		if !set.keep {
 			_ = os.RemoveAll(dir)
 		}
 	}()
-	d := &demo{fleet: f, settings: set, screen: newScreen(out), out: out}
-	if err := d.work(ctx); err != nil {
+	if d.fleet, err = fleet.Start(ctx, fleet.Config{Dir: dir, Bin: set.bin}); err != nil {
 		return err
 	}
-	if err := f.stop(context.WithoutCancel(ctx)); err != nil {
+	if err = d.work(ctx); err != nil {
+		return err
+	}
+	if err = d.stop(); err != nil {
 		return err
 	}
 	d.summary(time.Since(began))
 	return nil
+}
+
+// stop ends the fleet, if there is one, and complains of what is left of it.
+func (d *demo) stop() error {
+	if d.fleet == nil {
+		return nil
+	}
+	return d.fleet.Stop()
 }
 
 func parse(args []string, out io.Writer) (settings, error) {
