@@ -58,6 +58,7 @@ func drawView(t *rapid.T) hostabi.View {
 		v.Profiles[i] = hostabi.ProfileRow{
 			ID: uint32(i), Name: text(t, "name"), Target: rapid.Uint32().Draw(t, "target"),
 			OldestQueuedMS: rapid.Int64().Draw(t, "oldest"), Mode: hostabi.ModeScale, FailuresOperator: rapid.Uint32().Draw(t, "failures"),
+			Draining: rapid.Uint32().Draw(t, "draining"), Condemned: rapid.Uint32().Draw(t, "condemned"), Unseen: rapid.Uint32().Draw(t, "unseen"),
 		}
 	}
 	salt := rapid.Uint64().Draw(t, "salt")

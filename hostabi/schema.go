@@ -115,6 +115,9 @@ const (
 	ProfilesFailuresOOM           ColumnID = 34
 	ProfilesFailuresProtocol      ColumnID = 35
 	ProfilesFailuresOperator      ColumnID = 36
+	ProfilesDraining              ColumnID = 37
+	ProfilesCondemned             ColumnID = 38
+	ProfilesUnseen                ColumnID = 39
 )
 
 // The columns of table executors.
@@ -260,6 +263,9 @@ var schemas = [...]schema{
 		{ProfilesFailuresOOM, "failures_oom", U32, unsafe.Offsetof(ProfileRow{}.FailuresOOM)},
 		{ProfilesFailuresProtocol, "failures_protocol", U32, unsafe.Offsetof(ProfileRow{}.FailuresProtocol)},
 		{ProfilesFailuresOperator, "failures_operator", U32, unsafe.Offsetof(ProfileRow{}.FailuresOperator)},
+		{ProfilesDraining, "draining", U32, unsafe.Offsetof(ProfileRow{}.Draining)},
+		{ProfilesCondemned, "condemned", U32, unsafe.Offsetof(ProfileRow{}.Condemned)},
+		{ProfilesUnseen, "unseen", U32, unsafe.Offsetof(ProfileRow{}.Unseen)},
 	}},
 	{id: TableExecutors, name: "executors", stride: unsafe.Sizeof(ExecutorRow{}), columns: []column{
 		{ExecutorsID, "id", U64, unsafe.Offsetof(ExecutorRow{}.ID)},

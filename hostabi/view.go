@@ -76,6 +76,10 @@ type ProfileRow struct {
 	FailuresOOM           uint32
 	FailuresProtocol      uint32
 	FailuresOperator      uint32
+	// The parts of the counts above that a policy must tell apart without looking at each executor.
+	Draining  uint32 // of Requested, Pending and Running: they finish what they have and then leave
+	Condemned uint32 // of Terminating: the daemon itself has ordered their end
+	Unseen    uint32 // of Requested: neither registered nor draining, so there is no sign of life at all
 }
 
 // ExecutorRow is one executor.

@@ -212,6 +212,21 @@ func (p Profiles) FailuresOperator() []uint32 {
 	return numbers[uint32](p.table, hostabi.ProfilesFailuresOperator, hostabi.U32)
 }
 
+// Draining returns column draining, one value a row.
+func (p Profiles) Draining() []uint32 {
+	return numbers[uint32](p.table, hostabi.ProfilesDraining, hostabi.U32)
+}
+
+// Condemned returns column condemned, one value a row.
+func (p Profiles) Condemned() []uint32 {
+	return numbers[uint32](p.table, hostabi.ProfilesCondemned, hostabi.U32)
+}
+
+// Unseen returns column unseen, one value a row.
+func (p Profiles) Unseen() []uint32 {
+	return numbers[uint32](p.table, hostabi.ProfilesUnseen, hostabi.U32)
+}
+
 // ID returns column id, one value a row.
 func (e Executors) ID() []uint64 { return numbers[uint64](e.table, hostabi.ExecutorsID, hostabi.U64) }
 

@@ -20,6 +20,7 @@ func TestFleetsCountEachExecutor(t *testing.T) {
 			v := policytest.Shuffled(policytest.Random(rapid.Uint64().Draw(t, "seed")), rapid.Uint64().Draw(t, "order"))
 			policytest.Ask(t, policytest.New(t, asked(func(shown *sdk.View, _ *sdk.Result) error {
 				buffer = sdk.Fleets(shown, buffer)
+				sdk.Candidates(shown, buffer)
 				for _, f := range buffer {
 					if diff := cmp.Diff(counted(v, f.ID), summary(v, f)); diff != "" {
 						t.Fatalf("profile %d: -want +got:\n%s", f.ID, diff)
@@ -80,6 +81,35 @@ func counted(v hostabi.View, profile uint32) (s sums) {
 		}
 	}
 	return s
+}
+
+// Executors in a phase that this version does not know are no candidates, and flags that it does not know make no
+// difference, wherever they stand among the others.
+func TestCandidatesOfAnotherVersion(t *testing.T) {
+	const unknownFlag = hostabi.Flags(1 << 31)
+	v := hostabi.View{Profiles: []hostabi.ProfileRow{{ID: 1}}}
+	var unstarted, idle []int
+	for row := range 40 {
+		e := hostabi.ExecutorRow{ID: uint64(row), Profile: 1, Phase: hostabi.Phase(row % 12), Flags: unknownFlag}
+		switch {
+		case row%12 == 0 || row%12 > int(hostabi.PhaseRunning): // 0 and 9 to 11 are no phases
+			e.Phase |= hostabi.Phase(row/12) << 6
+		case e.Phase == hostabi.PhaseRunning:
+			e.Flags |= hostabi.FlagRegistered
+			idle = append(idle, row)
+		default:
+			unstarted = append(unstarted, row)
+		}
+		v.Executors = append(v.Executors, e)
+	}
+	policytest.Ask(t, policytest.New(t, asked(func(shown *sdk.View, _ *sdk.Result) error {
+		f := sdk.Fleets(shown, nil)
+		sdk.Candidates(shown, f)
+		if diff := cmp.Diff([][]int{unstarted, idle}, [][]int{f[0].Unstarted, f[0].IdleRunning}); diff != "" {
+			t.Errorf("-want +got:\n%s", diff)
+		}
+		return nil
+	}), ""), hostabi.HookAllocate, v)
 }
 
 // Split gives away all there is or all that is wished for, nobody more than a wish, and nobody who wants more gets

@@ -117,6 +117,7 @@ func (a *Allocator) row(now snapshot.Instant, p *Profile, fleet Fleet, c *Circum
 		FailuresApplication: f.Application, FailuresImage: f.Image, FailuresQuota: f.Quota, FailuresAdmission: f.Admission,
 		FailuresUnschedulable: f.Unschedulable, FailuresDisruption: f.Disruption, FailuresNodeLost: f.NodeLost, FailuresOOM: f.OOM,
 		FailuresProtocol: f.Protocol, FailuresOperator: f.Operator,
+		Draining: counts.Draining, Condemned: counts.Condemned, Unseen: counts.Unseen,
 	}
 	if c.Demand.Queued > 0 {
 		row.OldestQueuedMS = whole(now.Sub(c.Demand.Oldest))

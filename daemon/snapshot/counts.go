@@ -8,6 +8,7 @@ type Counts struct {
 	BusySlots    uint32
 	Slots        uint32 // of registered executors
 	Unregistered uint32 // Requested or Pending, and not registered: what Spark calls outstanding
+	Unseen       uint32 // of Unregistered: Requested and not draining
 	Condemned    uint32 // live and condemned; all of them are Terminating
 	Draining     uint32 // live, not Terminating, and draining
 }
@@ -43,6 +44,9 @@ func (c *Counts) add(e *Executor, times uint32) {
 	if !e.Load.Registered {
 		if e.Starting() {
 			c.Unregistered += times
+		}
+		if e.Phase == Requested && !e.Load.Draining {
+			c.Unseen += times
 		}
 		return
 	}

@@ -33,6 +33,9 @@ func recount(all iter.Seq[Executor], of func(Executor) bool) Counts {
 		}
 		if !e.Load.Registered && (e.Phase == Requested || e.Phase == Pending) {
 			c.Unregistered++
+			if e.Phase == Requested && !e.Load.Draining {
+				c.Unseen++
+			}
 		}
 		if e.Condemned {
 			c.Condemned++

@@ -13,10 +13,10 @@
 package direct
 
 import (
-	"cmp"
 	"slices"
 	"strconv"
 
+	"github.com/retinue-sched/retinue/hostabi"
 	"github.com/retinue-sched/retinue/sdk"
 )
 
@@ -82,6 +82,10 @@ func (p *Policy) window(v *sdk.View, f *sdk.Fleet) uint32 {
 // go.
 func (p *Policy) Release(v *sdk.View, r *sdk.Result) error {
 	p.fleets = sdk.Fleets(v, p.fleets)
+	if !slices.ContainsFunc(p.fleets, func(f sdk.Fleet) bool { return mayShrink(v, &f) }) {
+		return nil
+	}
+	sdk.Candidates(v, p.fleets)
 	for i := range p.fleets {
 		f := &p.fleets[i]
 		excess := sdk.Minus(f.Live(), wanted(v, f))
@@ -89,6 +93,14 @@ func (p *Policy) Release(v *sdk.View, r *sdk.Result) error {
 		drain(v, r, f, excess)
 	}
 	return nil
+}
+
+// mayShrink reports whether a profile has too many executors, and perhaps some that may go.
+func mayShrink(v *sdk.View, f *sdk.Fleet) bool {
+	if f.Live() <= wanted(v, f) {
+		return false
+	}
+	return f.NotRunning() > 0 || v.Profiles.ReleaseIdleMS()[f.Row] > 0 && v.Profiles.Idle()[f.Row] > 0
 }
 
 // cancel withdraws up to excess requests that are old enough and returns how many: first those that were never
@@ -100,26 +112,32 @@ func cancel(v *sdk.View, r *sdk.Result, f *sdk.Fleet, excess uint32) uint32 {
 	}
 	ages, phases, ids := v.Executors.CreatedAgoMS(), v.Executors.Phase(), v.Executors.ID()
 	timeout := v.Profiles.IdleTimeoutMS()[f.Row]
-	slices.SortStableFunc(f.Unstarted, func(a, b int) int { return cmp.Compare(phases[a], phases[b]) })
-	var chosen []int
-	oldest := int64(-1) // of those that are too young
+	var left [hostabi.PhasePending + 1]uint32 // how many of a phase are old enough, then how many of those still go
+	oldest := int64(-1)                       // of those that are too young
 	for _, row := range f.Unstarted {
-		switch {
-		case ages[row] <= timeout:
+		if ages[row] <= timeout {
 			oldest = max(oldest, ages[row])
-		case uint32(len(chosen)) < excess:
-			chosen = append(chosen, row)
+			continue
 		}
+		left[phases[row]]++
 	}
-	if uint32(len(chosen)) < excess && oldest >= 0 {
+	left[hostabi.PhaseRequested] = min(left[hostabi.PhaseRequested], excess)
+	left[hostabi.PhasePending] = min(left[hostabi.PhasePending], excess-left[hostabi.PhaseRequested])
+	cancelled := left[hostabi.PhaseRequested] + left[hostabi.PhasePending]
+	if cancelled < excess && oldest >= 0 {
 		r.CallWithin(timeout - oldest + 1)
 	}
-	slices.SortFunc(chosen, func(a, b int) int { return cmp.Compare(ids[a], ids[b]) })
-	reason := "over target " + decimal(wanted(v, f)) + ", not started after " + strconv.FormatInt(timeout, 10) + " ms"
-	for _, row := range chosen {
-		r.Cancel(ids[row], reason)
+	if cancelled == 0 {
+		return 0
 	}
-	return uint32(len(chosen))
+	reason := "over target " + decimal(wanted(v, f)) + ", not started after " + strconv.FormatInt(timeout, 10) + " ms"
+	for _, row := range f.Unstarted {
+		if n := &left[phases[row]]; *n > 0 && ages[row] > timeout {
+			r.Cancel(ids[row], reason)
+			*n--
+		}
+	}
+	return cancelled
 }
 
 // drain lets up to excess executors go that have been idle for long enough, the longest idle first, and asks to be
@@ -130,7 +148,7 @@ func drain(v *sdk.View, r *sdk.Result, f *sdk.Fleet, excess uint32) {
 		return
 	}
 	since, ids, now := v.Executors.IdleSinceMS(), v.Executors.ID(), v.Decision.ElapsedMS()
-	slices.SortStableFunc(f.IdleRunning, func(a, b int) int { return cmp.Compare(since[a], since[b]) })
+	sdk.SortByTime(f.IdleRunning, since)
 	reason := "over target " + decimal(wanted(v, f)) + ", idle for " + strconv.FormatInt(after, 10) + " ms"
 	for _, row := range f.IdleRunning {
 		if excess == 0 {

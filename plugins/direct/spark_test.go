@@ -13,6 +13,7 @@ import (
 	"github.com/retinue-sched/retinue/hostabi"
 	"github.com/retinue-sched/retinue/plugins/direct"
 	"github.com/retinue-sched/retinue/sdk"
+	"github.com/retinue-sched/retinue/sdk/policytest"
 )
 
 // sparkCases is where the scenarios are; what their words mean stands at their head.
@@ -208,6 +209,7 @@ func (w *world) ask(hook hostabi.Hook) hostabi.Decision {
 		m.row.CreatedAgoMS = w.now - m.created
 		v.Executors = append(v.Executors, m.row)
 	}
+	policytest.Count(&v)
 	answer, err := w.policy.Call(hook, v.Encode(nil, hostabi.Projection{}))
 	if err != nil {
 		w.t.Fatal(err)

@@ -11,7 +11,6 @@
 package elastic
 
 import (
-	"cmp"
 	"slices"
 	"strconv"
 
@@ -81,6 +80,10 @@ func (p *Policy) wish(v *sdk.View, r *sdk.Result, f *sdk.Fleet) uint32 {
 // Release shrinks fleets to their backlog.
 func (p *Policy) Release(v *sdk.View, r *sdk.Result) error {
 	p.fleets = sdk.Fleets(v, p.fleets)
+	if !slices.ContainsFunc(p.fleets, func(f sdk.Fleet) bool { return mayShrink(v, &f) }) {
+		return nil
+	}
+	sdk.Candidates(v, p.fleets)
 	for i := range p.fleets {
 		f := &p.fleets[i]
 		need := needed(v, f)
@@ -92,6 +95,11 @@ func (p *Policy) Release(v *sdk.View, r *sdk.Result) error {
 	return nil
 }
 
+// mayShrink reports whether a profile has more executors than it needs, and perhaps some that may go.
+func mayShrink(v *sdk.View, f *sdk.Fleet) bool {
+	return f.Live() > needed(v, f) && (f.NotRunning() > 0 || v.Profiles.Idle()[f.Row] > 0)
+}
+
 // cancel withdraws up to surplus requests that are old enough and returns how many: the youngest of them first,
 // as the older ones are nearer to their start.
 func cancel(v *sdk.View, r *sdk.Result, f *sdk.Fleet, surplus uint32, reason string) uint32 {
@@ -100,10 +108,9 @@ func cancel(v *sdk.View, r *sdk.Result, f *sdk.Fleet, surplus uint32, reason str
 	}
 	ages, ids := v.Executors.CreatedAgoMS(), v.Executors.ID()
 	timeout := v.Profiles.IdleTimeoutMS()[f.Row]
-	slices.SortFunc(f.Unstarted, func(a, b int) int { return cmp.Compare(ids[b], ids[a]) })
 	cancelled := uint32(0)
 	oldest := int64(-1) // of those that are too young
-	for _, row := range f.Unstarted {
+	for _, row := range slices.Backward(f.Unstarted) {
 		switch {
 		case ages[row] <= timeout:
 			oldest = max(oldest, ages[row])
@@ -122,7 +129,7 @@ func cancel(v *sdk.View, r *sdk.Result, f *sdk.Fleet, surplus uint32, reason str
 // called when the next one has been.
 func (p *Policy) drain(v *sdk.View, r *sdk.Result, f *sdk.Fleet, surplus uint32, reason string) {
 	since, ids, now := v.Executors.IdleSinceMS(), v.Executors.ID(), v.Decision.ElapsedMS()
-	slices.SortStableFunc(f.IdleRunning, func(a, b int) int { return cmp.Compare(since[a], since[b]) })
+	sdk.SortByTime(f.IdleRunning, since)
 	for _, row := range f.IdleRunning {
 		if surplus == 0 {
 			return

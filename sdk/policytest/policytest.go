@@ -34,10 +34,12 @@ type Test interface {
 	Fatalf(format string, args ...any)
 }
 
-// Ask shows v to the policy and returns its answer. An error stops the test.
+// Ask shows v to the policy, with its profiles' numbers of executors as Count has them, and returns the answer. An
+// error stops the test.
 func Ask(t Test, p Asker, hook hostabi.Hook, v hostabi.View) hostabi.Decision {
 	t.Helper()
-	v.Hook = hook
+	v.Hook, v.Profiles = hook, slices.Clone(v.Profiles)
+	Count(&v)
 	answer, err := p.Call(hook, v.Encode(nil, hostabi.Projection{}))
 	if err != nil {
 		t.Fatalf("asking about %v: %v", hook, err)

@@ -21,7 +21,7 @@ func Random(seed uint64) hostabi.View {
 		id += 1 + r.Uint64N(3)
 		v.Executors = append(v.Executors, randomExecutor(r, id, v.Decision.ElapsedMS))
 	}
-	count(&v)
+	Count(&v)
 	return v
 }
 
@@ -73,25 +73,4 @@ func randomExecutor(r *rand.Rand, id uint64, now int64) hostabi.ExecutorRow {
 		e.Phase = hostabi.PhaseTerminating
 	}
 	return e
-}
-
-// count fills the sums in the profiles from the executors.
-func count(v *hostabi.View) {
-	for i := range v.Profiles {
-		p := &v.Profiles[i]
-		for _, e := range v.Executors {
-			if e.Profile != p.ID || e.Phase.Terminal() {
-				continue
-			}
-			sums := [...]*uint32{hostabi.PhaseRequested: &p.Requested, hostabi.PhasePending: &p.Pending, hostabi.PhaseRunning: &p.Running, hostabi.PhaseTerminating: &p.Terminating}
-			*sums[e.Phase]++
-			switch {
-			case !e.Flags.Has(hostabi.FlagRegistered):
-			case e.BusySlots > 0:
-				p.Registered, p.Busy = p.Registered+1, p.Busy+1
-			default:
-				p.Registered, p.Idle = p.Registered+1, p.Idle+1
-			}
-		}
-	}
 }
