@@ -50,13 +50,13 @@ func start(t *testing.T) *fleet.Fleet {
 	if testing.Short() {
 		t.Skip("it builds the programs and starts them")
 	}
-	dir, err := os.MkdirTemp("", "retinue-examples-") // shorter than the test's own folder: the socket's path has a limit
+	dir, err := os.MkdirTemp("", "retinue-examples-") //nolint:usetesting // the test's own folder is longer than the path of a socket may be
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	bin := filepath.Join(dir, "bin")
-	if err := fleet.Build(t.Context(), bin, "cmd/retinued", "cmd/retinue-executor"); err != nil {
+	if err = fleet.Build(t.Context(), bin, "cmd/retinued", "cmd/retinue-executor"); err != nil {
 		t.Fatal(err)
 	}
 	f, err := fleet.Start(t.Context(), fleet.Config{
@@ -66,8 +66,8 @@ func start(t *testing.T) *fleet.Fleet {
 		if t.Failed() {
 			f.ShowLogs(context.Background(), t.Output())
 		}
-		if err := f.Stop(); err != nil {
-			t.Error(err)
+		if stopErr := f.Stop(); stopErr != nil {
+			t.Error(stopErr)
 		}
 	})
 	if err != nil {
@@ -94,7 +94,7 @@ func TestApp(t *testing.T) {
 	for i := range tasks { // long enough for the backlog to be noticed
 		job.Tasks = append(job.Tasks, &apiv1.TaskSpec{Command: []string{"sh", "-c", fmt.Sprintf("sleep 0.2; printf %d", i)}})
 	}
-	if err := f.Client.Run(t.Context(), job); err != nil {
+	if err = f.Client.Run(t.Context(), job); err != nil {
 		t.Fatal(err)
 	}
 	got, err := f.Client.Applications.GetApplication(t.Context(), &apiv1.GetApplicationRequest{Application: spec.GetId()})
@@ -108,7 +108,7 @@ func TestApp(t *testing.T) {
 	if len(outputs) != tasks {
 		t.Errorf("%d different outputs, want %d", len(outputs), tasks)
 	}
-	if _, err := f.Client.Applications.DeleteApplication(t.Context(), &apiv1.DeleteApplicationRequest{Application: spec.GetId()}); err != nil {
+	if _, err = f.Client.Applications.DeleteApplication(t.Context(), &apiv1.DeleteApplicationRequest{Application: spec.GetId()}); err != nil {
 		t.Fatal(err)
 	}
 	if pods, _, err := f.Pods(t.Context(), spec.GetId()); err != nil || len(pods) != 0 {

@@ -12,6 +12,7 @@ import (
 
 	apiv1 "github.com/retinue-sched/retinue/api/v1"
 	"github.com/retinue-sched/retinue/daemon/cluster/local"
+	"github.com/retinue-sched/retinue/plugins/modules"
 	"github.com/retinue-sched/retinue/test/fleet"
 )
 
@@ -45,12 +46,23 @@ func withFleet(ctx context.Context, set settings, work func(*fleet.Fleet) error)
 		if err != nil {
 			f.ShowLogs(context.WithoutCancel(ctx), os.Stderr)
 		}
-		err = errors.Join(err, f.Stop())
+		err = errors.Join(err, f.Stop()) //nolint:contextcheck // what was started is stopped also when ctx is done
 	}()
 	if err != nil {
 		return err
 	}
+	if err = compiled(ctx, f); err != nil {
+		return err
+	}
 	return work(f)
+}
+
+// compiled waits until the daemon has compiled the shipped policies, which takes a core for seconds and must not be part of what is measured.
+func compiled(ctx context.Context, f *fleet.Fleet) error {
+	return until(ctx, "the shipped policies", func() (bool, error) {
+		list, err := f.Client.Policies.ListPolicies(ctx, &apiv1.ListPoliciesRequest{}, grpc.WaitForReady(true))
+		return len(list.GetPolicies()) >= len(modules.Shipped()), err
+	})
 }
 
 // apply makes an application with executors that stay, and waits until all are there.

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	apiv1 "github.com/retinue-sched/retinue/api/v1"
-	"github.com/retinue-sched/retinue/plugins/modules"
 	"github.com/retinue-sched/retinue/test/fleet"
 )
 
@@ -35,15 +34,8 @@ func idle(ctx context.Context, set settings) (rows []row, err error) {
 	return rows, err
 }
 
-// settle waits until the shipped policies are compiled and the cluster has not changed for a while.
+// settle waits until the cluster has not changed for a while.
 func settle(ctx context.Context, f *fleet.Fleet) error {
-	err := until(ctx, "the shipped policies", func() (bool, error) {
-		list, err := f.Client.Policies.ListPolicies(ctx, &apiv1.ListPoliciesRequest{})
-		return len(list.GetPolicies()) >= len(modules.Shipped()), err
-	})
-	if err != nil {
-		return err
-	}
 	last, since := "", time.Now()
 	return until(ctx, "a quiet cluster", func() (bool, error) {
 		_, version, err := f.Pods(ctx, "idle")

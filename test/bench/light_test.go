@@ -6,7 +6,9 @@ import (
 	"testing"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -42,9 +44,10 @@ func (m *master) Attach(stream apiv1.ExecutorService_AttachServer) error {
 			return err
 		}
 		for _, r := range msg.GetReports() {
-			if r.GetOutcome() == apiv1.Outcome_OUTCOME_SUCCEEDED {
-				m.done = append(m.done, r.GetTask().GetTask())
+			if r.GetOutcome() != apiv1.Outcome_OUTCOME_SUCCEEDED {
+				return status.Errorf(codes.Internal, "reported %v", r)
 			}
+			m.done = append(m.done, r.GetTask().GetTask())
 		}
 	}
 	return stream.Send(&apiv1.AttachResponse{Stop: &apiv1.Stop{Reason: "that is all"}})

@@ -31,7 +31,7 @@ func tasks(ctx context.Context, set settings) (rows []row, err error) {
 		return nil, fmt.Errorf("finding this program: %w", err)
 	}
 	light := []string{self, lightArg}
-	err = withFleet(ctx, set, func(f *fleet.Fleet) error {
+	err = withFleet(ctx, set, func(f *fleet.Fleet) (err error) {
 		run, err := throughput(ctx, f, "true", realTasks, &apiv1.ProfileSpec{Slots: 1})
 		if err != nil {
 			return err

@@ -151,8 +151,7 @@ func (f *Fleet) stopDaemon() error {
 		return nil
 	case <-time.After(stopTime):
 		_ = f.daemon.Process.Kill()
-		_ = <-f.exited // that it was killed
-		return fmt.Errorf("stopping retinued: it did not end within %v and was killed", stopTime)
+		return errors.Join(<-f.exited, fmt.Errorf("stopping retinued: it did not end within %v and was killed", stopTime))
 	}
 }
 
