@@ -1,13 +1,13 @@
 // Package daemon puts the parts together: it is the only package that knows them all.
 //
 // It promises that parts start in the order in which they need each other and stop in the reverse order, that the failure of one part stops all
-// and is named, and that nothing runs once Run has returned.
+// and is named, and that nothing runs once Run has returned: if a part does not end in time, Run names it and leaves it behind, and keeps the state
+// folder until the process ends, so that no other daemon writes beside it.
 package daemon
 
 import (
 	"context"
 	"crypto/sha256"
-	"crypto/tls"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -15,7 +15,8 @@ import (
 	"log/slog"
 	"net"
 	"os"
-	"path/filepath"
+	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/klog/v2"
@@ -52,8 +53,8 @@ type Daemon struct {
 	keys      *driver.ExecutorKeys
 }
 
-// New takes the state folder, opens the listeners and readies every part. Nothing is served yet. The error names the setting that is wrong.
-// Close must be called if Run is not.
+// New takes the state folder, opens the listeners and readies every part. Nothing is served yet. The error names the setting that is wrong; after
+// one nothing is left open. Close must be called if Run is not.
 func New(cfg Config, log *slog.Logger) (ready *Daemon, err error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("checking the configuration:\n%w", err)
@@ -71,17 +72,15 @@ func New(cfg Config, log *slog.Logger) (ready *Daemon, err error) {
 	if d.telemetry, err = telemetry.New(cfg.Telemetry); err != nil {
 		return nil, fmt.Errorf("preparing telemetry: %w", err)
 	}
-	if err := d.Reload(); err != nil {
-		return nil, err
-	}
-	if err := d.connect(); err != nil {
-		return nil, err
-	}
-	if err := d.listen(); err != nil {
-		return nil, err
-	}
-	if err := d.serve(); err != nil {
-		return nil, err
+	for _, prepare := range []func() error{
+		d.Reload,
+		d.listen, // before connect: executors are told the port
+		d.connect,
+		d.serve,
+	} {
+		if err := prepare(); err != nil {
+			return nil, err
+		}
 	}
 	return d, nil
 }
@@ -152,54 +151,11 @@ func (d *Daemon) prepareDriver(logs cluster.Logs) error {
 // defaults is what every application gets from the daemon's configuration.
 func (d *Daemon) defaults() spec.Defaults {
 	cfg, profile := d.cfg.Application.application()
-	address := d.cfg.Executors.Address
-	switch {
-	case address != "":
-	case d.cfg.Listen.Address != "":
-		address = d.cfg.Listen.Address
-	default:
-		address = "unix://" + absolute(d.cfg.Listen.Socket)
-	}
 	return spec.Defaults{
 		Namespace: d.cfg.Namespaces[0], Namespaces: d.cfg.Namespaces, Seed: uint64(d.set.Now()),
 		Config: cfg, Profile: profile, Image: d.cfg.Executors.Image,
-		Pod: pod.Spec{Address: address, Program: d.cfg.Executors.Program, CAFile: d.cfg.Executors.CAFile, Lease: d.cfg.Driver.Lease},
+		Pod: pod.Spec{Address: d.executorsAddress(), Program: d.cfg.Executors.Program, CAFile: d.cfg.Executors.CAFile, Lease: d.cfg.Driver.Lease},
 	}
-}
-
-func absolute(path string) string {
-	if full, err := filepath.Abs(path); err == nil {
-		return full
-	}
-	return path
-}
-
-// listen opens the sockets, so that an address in use is known before anything starts.
-func (d *Daemon) listen() error {
-	if d.cfg.Listen.Socket != "" {
-		l, err := listenUnix(d.cfg.Listen.Socket)
-		if err != nil {
-			return err
-		}
-		d.listeners = append(d.listeners, driver.Listener{Listener: l, Trusted: true})
-	}
-	if d.cfg.Listen.Address == "" {
-		return nil
-	}
-	var secure *tls.Config
-	if d.cfg.Listen.CertFile != "" {
-		cert, err := tls.LoadX509KeyPair(d.cfg.Listen.CertFile, d.cfg.Listen.KeyFile)
-		if err != nil {
-			return fmt.Errorf("reading listen.certFile %s and listen.keyFile %s: %w", d.cfg.Listen.CertFile, d.cfg.Listen.KeyFile, err)
-		}
-		secure = &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS13}
-	}
-	l, err := net.Listen("tcp", d.cfg.Listen.Address)
-	if err != nil {
-		return fmt.Errorf("listening on listen.address %s: %w (choose another port, or stop what uses it)", d.cfg.Listen.Address, err)
-	}
-	d.listeners = append(d.listeners, driver.Listener{Listener: l, TLS: secure})
-	return nil
 }
 
 // serve readies what people and probes look at.
@@ -218,23 +174,33 @@ func (d *Daemon) serve() (err error) {
 	return err
 }
 
-// Reload reads again what may change while the daemon runs: the token file. If it is wrong nothing changes.
+// Reload reads again what may change while the daemon runs: the token file. If it is wrong nothing changes. A file that holds no token any more is
+// taken for one that is being written.
 func (d *Daemon) Reload() error {
-	if d.cfg.Listen.TokenFile == "" {
+	file := d.cfg.Listen.TokenFile
+	if file == "" {
 		return nil
 	}
-	text, err := os.ReadFile(d.cfg.Listen.TokenFile)
+	text, err := os.ReadFile(file)
 	if err != nil {
 		return fmt.Errorf("reading listen.tokenFile: %w", err)
 	}
+	fresh := driver.NewTokens()
+	if err := fresh.Replace(text); err != nil {
+		return fmt.Errorf("reading listen.tokenFile %s:\n%w", file, err)
+	}
+	if before := d.tokens.Len(); fresh.Len() == 0 && before > 0 {
+		return fmt.Errorf("reading listen.tokenFile %s: it holds no token, the %d from before stay in force: to let nobody in, leave a token that nobody has, or restart", file, before)
+	}
 	if err := d.tokens.Replace(text); err != nil {
-		return fmt.Errorf("reading listen.tokenFile %s:\n%w", d.cfg.Listen.TokenFile, err)
+		return fmt.Errorf("reading listen.tokenFile %s:\n%w", file, err)
 	}
 	d.log.LogAttrs(context.Background(), slog.LevelInfo, "tokens read", slog.Int("count", d.tokens.Len()))
 	return nil
 }
 
-// Run runs the daemon until ctx is done, then stops its parts in order. It returns nil after a stop that was asked for.
+// Run runs the daemon until ctx is done, then stops its parts in order. It returns nil after a stop that was asked for, and an error that names them
+// if parts did not end in time. The daemon must not be used afterwards.
 func (d *Daemon) Run(ctx context.Context) error {
 	s := sequence{log: d.log, patience: d.cfg.ShutdownGrace}
 	add := func(name string, run func(context.Context) error) { s.parts = append(s.parts, part{name, run}) }
@@ -250,7 +216,11 @@ func (d *Daemon) Run(ctx context.Context) error {
 	for _, l := range d.listeners {
 		d.log.LogAttrs(ctx, slog.LevelInfo, "listening", slog.String("network", l.Addr().Network()), slog.String("address", l.Addr().String()))
 	}
-	err := s.Run(ctx)
+	left, err := s.Run(ctx)
+	if len(left) > 0 {
+		// They may still write: the state folder stays ours until the process ends. What they hold is not touched behind their back.
+		return errors.Join(err, fmt.Errorf("stopping: %s did not end within shutdownGrace (%v)", strings.Join(left, ", "), d.cfg.ShutdownGrace))
+	}
 	return errors.Join(err, d.Close())
 }
 
@@ -263,16 +233,23 @@ func (d *Daemon) Addresses() []net.Addr {
 	return addrs
 }
 
-// Close lets go of the state folder and the listeners. Run does so itself.
+// Close lets go of everything that New opened, in the reverse order. Run does so itself. It must not be called while Run runs; more than once is no
+// mistake. Telemetry holds nothing before it runs.
 func (d *Daemon) Close() error {
 	var errs []error
-	for _, l := range d.listeners {
+	if d.admin != nil {
+		errs = append(errs, d.admin.Close())
+	}
+	if d.policies != nil {
+		errs = append(errs, d.policies.Close(context.Background()))
+	}
+	for _, l := range slices.Backward(d.listeners) {
 		if err := l.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
 			errs = append(errs, err)
 		}
 	}
 	d.listeners = nil
-	if d.state != nil {
+	if d.state != nil { // last: what is above may write there
 		errs = append(errs, d.state.Close())
 		d.state = nil
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 )
 
@@ -18,12 +19,16 @@ type part struct {
 var errStopped = errors.New("the daemon stops")
 
 // sequence runs parts: started in order, stopped in the reverse order, each having ended before the one before it is told to. The first part
-// that fails stops all. A part that does not end within patience is left behind, with a log record, and the others still get their turn.
+// that fails stops all. All together have patience to end; a part that does not end in its share of it is left behind, with a log record, and the
+// others still get their turn.
 type sequence struct {
 	parts    []part
-	patience time.Duration
+	patience time.Duration // from the first to the last
 	log      *slog.Logger
 }
+
+// share is the part of the time left that one part may use up, so that a part that hangs leaves some to the others.
+func share(left time.Duration) time.Duration { return left / 4 * 3 }
 
 // ending is how a part ended.
 type ending struct {
@@ -38,8 +43,8 @@ type running struct {
 	ended  chan struct{}
 }
 
-// Run returns nil when ctx ended, and otherwise why the first part failed.
-func (s *sequence) Run(ctx context.Context) error {
+// Run returns nil when ctx ended, and otherwise why the first part failed; and the names of the parts that it left behind.
+func (s *sequence) Run(ctx context.Context) (left []string, err error) {
 	endings := make(chan ending, len(s.parts))
 	started := make([]running, 0, len(s.parts))
 	for _, p := range s.parts {
@@ -52,14 +57,12 @@ func (s *sequence) Run(ctx context.Context) error {
 			endings <- ending{part: p.name, err: p.run(partCtx)}
 		}()
 	}
-	var err error
 	select {
 	case <-ctx.Done():
 	case e := <-endings:
 		err = e.failure()
 	}
-	s.stop(started)
-	return err
+	return s.stop(started), err
 }
 
 // failure is what an ending before its time means: even a part that returned without an error has failed, since nobody told it to end.
@@ -70,17 +73,21 @@ func (e ending) failure() error {
 	return fmt.Errorf("%s: %w", e.part, e.err)
 }
 
-func (s *sequence) stop(started []running) {
-	for i := len(started) - 1; i >= 0; i-- {
-		r := started[i]
+// stop tells the parts to end, the last one first, and returns the names of those that have not.
+func (s *sequence) stop(started []running) (left []string) {
+	deadline := time.Now().Add(s.patience)
+	for _, r := range slices.Backward(started) {
 		r.cancel(errStopped)
-		late := time.NewTimer(s.patience)
+		patience := share(time.Until(deadline))
+		late := time.NewTimer(patience)
 		select {
 		case <-r.ended:
 		case <-late.C:
-			s.log.LogAttrs(context.Background(), slog.LevelWarn, "part did not end in time and is left behind",
-				slog.String("part", r.name), slog.Duration("patience", s.patience))
+			left = append(left, r.name)
+			s.log.LogAttrs(context.Background(), slog.LevelError, "part did not end in time and is left behind",
+				slog.String("part", r.name), slog.Duration("patience", patience))
 		}
 		late.Stop()
 	}
+	return left
 }

@@ -45,8 +45,8 @@ func TestPartsStopInReverseOrder(t *testing.T) {
 		s := sequence{parts: []part{d.part("a"), d.part("b"), slow, d.part("c")}, patience: time.Minute, log: slog.New(slog.DiscardHandler)}
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(time.Second, cancel)
-		if err := s.Run(ctx); err != nil {
-			t.Errorf("a stop that was asked for gave %v", err)
+		if left, err := s.Run(ctx); err != nil || left != nil {
+			t.Errorf("a stop that was asked for gave %v and left %v", err, left)
 		}
 		if want := []string{"stop c", "stop slow", "stop b", "stop a"}; !slices.Equal(d.lines, want) {
 			t.Errorf("got %v, want %v", d.lines, want)
@@ -61,7 +61,7 @@ func TestFailureOfOnePartStopsAll(t *testing.T) {
 		var d diary
 		failing := part{"failing", func(context.Context) error { time.Sleep(time.Second); return broken }}
 		s := sequence{parts: []part{d.part("a"), failing, d.part("c")}, patience: time.Minute, log: slog.New(slog.DiscardHandler)}
-		err := s.Run(t.Context())
+		_, err := s.Run(t.Context())
 		if !errors.Is(err, broken) || !strings.HasPrefix(err.Error(), "failing: ") {
 			t.Errorf("got %v", err)
 		}
@@ -81,11 +81,45 @@ func TestStopSurvivesPartsThatFailToStop(t *testing.T) {
 		s := sequence{parts: []part{d.part("a"), stuck, failing, d.part("d")}, patience: time.Minute, log: slog.New(slog.DiscardHandler)}
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(time.Second, cancel)
-		if err := s.Run(ctx); err != nil {
-			t.Errorf("got %v", err)
+		if left, err := s.Run(ctx); err != nil || !slices.Equal(left, []string{"stuck"}) {
+			t.Errorf("got %v, left %v", err, left)
 		}
 		if want := []string{"stop d", "stop failing", "stop a"}; !slices.Equal(d.lines, want) {
 			t.Errorf("got %v, want %v", d.lines, want)
+		}
+		close(release)
+	})
+}
+
+// However many parts hang, the stop takes no longer than it may, and a part that is merely slow is given time.
+func TestPatienceIsShared(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var d diary
+		const patience = 20 * time.Second
+		slow := part{"slow", func(ctx context.Context) error {
+			<-ctx.Done()
+			time.Sleep(patience / 8) // of the bubble
+			d.add("stop slow")
+			return nil
+		}}
+		release := make(chan struct{})
+		s := sequence{patience: patience, log: slog.New(slog.DiscardHandler)}
+		var stuck []string
+		for _, name := range []string{"h", "g", "f", "e", "d", "c", "b"} {
+			s.parts = append(s.parts, part{name, func(context.Context) error { <-release; return nil }})
+			stuck = append(stuck, name)
+		}
+		s.parts = append(s.parts, slow)
+		slices.Reverse(stuck)
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		began := time.Now()
+		left, err := s.Run(ctx)
+		if took := time.Since(began); took > patience {
+			t.Errorf("the stop took %v, longer than %v", took, patience)
+		}
+		if err != nil || !slices.Equal(left, stuck) || !slices.Equal(d.lines, []string{"stop slow"}) {
+			t.Errorf("got %v, left %v, diary %v", err, left, d.lines)
 		}
 		close(release)
 	})
@@ -95,7 +129,7 @@ func TestStopSurvivesPartsThatFailToStop(t *testing.T) {
 func TestPartThatEndsEarlyIsAFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := sequence{parts: []part{{"quitter", func(context.Context) error { return nil }}}, patience: time.Minute, log: slog.New(slog.DiscardHandler)}
-		if err := s.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "quitter") {
+		if _, err := s.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "quitter") {
 			t.Errorf("got %v", err)
 		}
 	})
