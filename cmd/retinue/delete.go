@@ -5,8 +5,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
 	apiv1 "github.com/retinue-sched/retinue/api/v1"
 	"github.com/retinue-sched/retinue/sdk/client"
@@ -48,7 +46,7 @@ func (p *program) deleteApp(ctx context.Context, c *client.Client, word string, 
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	_, err = c.Applications.DeleteApplication(ctx, &apiv1.DeleteApplicationRequest{Application: key.id, Namespace: key.namespace})
-	if status.Code(err) == codes.DeadlineExceeded {
+	if kind, _, _ := client.Explain(err); kind == client.Late {
 		return failedf("application %s has stopped, and its executors were not gone after %v: the same command again waits longer", key, timeout)
 	}
 	if err != nil {

@@ -162,7 +162,7 @@ func (p *program) watchTasks(ctx context.Context, c *client.Client, format strin
 		return err
 	}
 	w := taskOutput(false).watcher(p, format)
-	return each(stream, func(msg *apiv1.WatchTasksResponse) error {
+	err = each(stream, func(msg *apiv1.WatchTasksResponse) error {
 		var units []unit
 		for _, t := range msg.GetTasks() {
 			if (len(f.keys) == 0 || slices.Contains(f.keys, t.GetKey())) && (len(f.states) == 0 || slices.Contains(f.states, t.GetState())) {
@@ -171,6 +171,12 @@ func (p *program) watchTasks(ctx context.Context, c *client.Client, format strin
 		}
 		return w.show(units...)
 	})
+	if kind, _, _ := client.Explain(err); kind == client.Unreachable { // or only the application is gone
+		if _, missing := p.foundApp(ctx, c, app.String()); missing != nil {
+			return missing
+		}
+	}
+	return err
 }
 
 // taskOutput is how tasks are shown; apart says that they are of several applications.

@@ -242,11 +242,12 @@ func parseScalar(node *yaml.Node, kind protoreflect.Kind) (protoreflect.Value, e
 	case protoreflect.DoubleKind:
 		return decoded(node, protoreflect.ValueOfFloat64)
 	case protoreflect.Uint32Kind:
-		return decoded(node, protoreflect.ValueOfUint32)
+		return whole(node, protoreflect.ValueOfUint32)
 	case protoreflect.Uint64Kind:
-		return decoded(node, protoreflect.ValueOfUint64)
+		return whole(node, protoreflect.ValueOfUint64)
+	default:
+		return protoreflect.Value{}, fmt.Errorf("fields of kind %v cannot be written in a manifest", kind)
 	}
-	return protoreflect.Value{}, fmt.Errorf("fields of kind %v cannot be written in a manifest", kind)
 }
 
 func decoded[T any](node *yaml.Node, wrap func(T) protoreflect.Value) (protoreflect.Value, error) {
@@ -255,6 +256,14 @@ func decoded[T any](node *yaml.Node, wrap func(T) protoreflect.Value) (protorefl
 		return protoreflect.Value{}, err
 	}
 	return wrap(value), nil
+}
+
+// whole reads a number without a fraction, which the decoder would cut off.
+func whole[T uint32 | uint64](node *yaml.Node, wrap func(T) protoreflect.Value) (protoreflect.Value, error) {
+	if node.ShortTag() != "!!int" {
+		return protoreflect.Value{}, fmt.Errorf("%s is not whole", node.Value)
+	}
+	return decoded(node, wrap)
 }
 
 // holdsJSON is true for texts that are JSON; a manifest may write them as a map.
