@@ -11,10 +11,9 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/keepalive"
-)
 
-// maxMessage bounds a message in bytes, either way.
-const maxMessage = 4 << 20
+	apiv1 "github.com/retinue-sched/retinue/api/v1"
+)
 
 // dial readies a connection for one session. Each session has its own, so that how long to wait between two is decided in one place.
 func (a *Agent) dial() (*grpc.ClientConn, error) {
@@ -25,7 +24,7 @@ func (a *Agent) dial() (*grpc.ClientConn, error) {
 	conn, err := grpc.NewClient(a.cfg.Address,
 		grpc.WithTransportCredentials(creds),
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 20 * time.Second, Timeout: 10 * time.Second}),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage), grpc.MaxCallSendMsgSize(maxMessage)),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(apiv1.MaxMessage), grpc.MaxCallSendMsgSize(apiv1.MaxMessage)),
 		grpc.WithDisableServiceConfig(),
 		grpc.WithNoProxy(), // a proxy for the tasks' sake must not come between executor and daemon
 		grpc.WithUserAgent("retinue-executor/"+a.cfg.Version),

@@ -15,7 +15,7 @@ const (
 	maxEarlyKills = 1024
 	maxDone       = 8192
 	maxWaiting    = 1024 // launches beyond the slots; more are returned
-	maxReports    = 3 << 20
+	maxReports    = apiv1.MaxMessage - 1<<20 // bytes of the reports in one message
 )
 
 // ref names one attempt of a task.

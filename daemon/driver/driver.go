@@ -39,7 +39,6 @@ import (
 // Config bounds the server. The bounds follow the advice of grpc-go's security notes: small windows, few streams, early cuts.
 type Config struct {
 	Connections       int           // most open connections
-	MaxMessage        int           // bytes of one message, either way
 	HandshakeTimeout  time.Duration // from accept to the end of the handshake
 	RegisterTimeout   time.Duration // from the opening of an executor's stream to its first message
 	StallTimeout      time.Duration // a peer that takes no message for longer is cut off
@@ -53,7 +52,7 @@ type Config struct {
 // DefaultConfig returns bounds that suit a thousand executors.
 func DefaultConfig() Config {
 	return Config{
-		Connections: 20_000, MaxMessage: 4 << 20, HandshakeTimeout: 10 * time.Second, RegisterTimeout: 5 * time.Second,
+		Connections: 20_000, HandshakeTimeout: 10 * time.Second, RegisterTimeout: 5 * time.Second,
 		StallTimeout: 10 * time.Second, HeartbeatInterval: 10 * time.Second, Lease: 2 * time.Minute,
 		OutputLimit: 256 << 10, SessionBacklog: 1 << 16,
 	}
@@ -73,11 +72,8 @@ func (c Config) Validate() error {
 	positive("stallTimeout", c.StallTimeout > 0, c.StallTimeout)
 	positive("heartbeatInterval", c.HeartbeatInterval > 0, c.HeartbeatInterval)
 	positive("sessionBacklog", c.SessionBacklog > 0, c.SessionBacklog)
-	if c.MaxMessage < 64<<10 {
-		errs = append(errs, fmt.Errorf("maxMessage: %d bytes is less than 64 KiB", c.MaxMessage))
-	}
-	if c.OutputLimit > uint64(c.MaxMessage)/2 {
-		errs = append(errs, fmt.Errorf("outputLimit: %d bytes is more than half of maxMessage (%d)", c.OutputLimit, c.MaxMessage))
+	if c.OutputLimit > apiv1.MaxMessage/2 {
+		errs = append(errs, fmt.Errorf("outputLimit: %d bytes is more than half of a message (%d)", c.OutputLimit, apiv1.MaxMessage))
 	}
 	if c.Lease < 3*c.HeartbeatInterval {
 		errs = append(errs, fmt.Errorf("lease: %v is shorter than three heartbeats (%v)", c.Lease, c.HeartbeatInterval))
@@ -123,7 +119,7 @@ func New(cfg Config, parts Parts) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{cfg: cfg, parts: parts, log: parts.Log, health: health.NewServer(), serving: make(chan struct{}), stopping: make(chan struct{})}
-	s.sessions = newSessions(s)
+	s.sessions = newSessions()
 	s.health.SetServingStatus("", healthpb.HealthCheckResponse_NOT_SERVING)
 	return s, nil
 }
@@ -202,7 +198,7 @@ func (s *Server) newGRPC(l Listener) *grpc.Server {
 	gate := &gate{tokens: s.parts.Tokens, trusted: l.Trusted}
 	server := grpc.NewServer(
 		grpc.Creds(creds),
-		grpc.MaxRecvMsgSize(s.cfg.MaxMessage), grpc.MaxSendMsgSize(s.cfg.MaxMessage),
+		grpc.MaxRecvMsgSize(apiv1.MaxMessage), grpc.MaxSendMsgSize(apiv1.MaxMessage),
 		grpc.MaxConcurrentStreams(16), grpc.MaxHeaderListSize(16<<10), grpc.ConnectionTimeout(s.cfg.HandshakeTimeout),
 		grpc.InitialWindowSize(256<<10), grpc.InitialConnWindowSize(1<<20),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 20 * time.Second, Timeout: 10 * time.Second}),

@@ -3,7 +3,6 @@ package driver
 import (
 	"context"
 	"sync"
-	"sync/atomic"
 
 	"google.golang.org/grpc/codes"
 
@@ -14,7 +13,7 @@ import (
 // so that a busy stream batches and an idle one does not linger.
 type outbox struct {
 	max  int // pieces that may wait
-	size int // bytes of one message
+	size int // most bytes of one message, unless a single piece has more
 
 	mu      sync.Mutex
 	pieces  []piece
@@ -24,8 +23,11 @@ type outbox struct {
 	changed chan struct{}
 }
 
-// piece adds itself to a message and says about how many bytes it took.
-type piece func(*apiv1.AttachResponse) int
+// piece is what a message is made of. Its size is known before it is added, so that a message never outgrows what the peer accepts.
+type piece struct {
+	size int // most bytes that it takes in the encoded message
+	put  func(*apiv1.AttachResponse)
+}
 
 func newOutbox(maxPieces, maxMessage int) *outbox {
 	return &outbox{max: maxPieces, size: maxMessage - maxMessage/4, changed: make(chan struct{}, 1)}
@@ -72,17 +74,14 @@ func (o *outbox) wake() {
 	}
 }
 
-// drain sends until the stream ends and returns why. progress is 0 while nothing is being sent, and another positive number in each Send.
-func (o *outbox) drain(ctx context.Context, send func(*apiv1.AttachResponse) error, progress *atomic.Int64) error {
-	for sent := int64(1); ; sent++ {
+// drain sends until the stream ends and returns why.
+func (o *outbox) drain(ctx context.Context, send func(*apiv1.AttachResponse) error, p *pulse) error {
+	for {
 		msg, err := o.next(ctx)
 		if err != nil {
 			return err
 		}
-		progress.Store(sent)
-		err = send(msg)
-		progress.Store(0)
-		if err != nil {
+		if err := p.beat(func() error { return send(msg) }); err != nil {
 			return err
 		}
 	}
@@ -99,10 +98,7 @@ func (o *outbox) next(ctx context.Context) (*apiv1.AttachResponse, error) {
 		}
 		if len(o.pieces) > 0 {
 			msg := &apiv1.AttachResponse{}
-			n := 0
-			for bytes := 0; n < len(o.pieces) && bytes < o.size; n++ {
-				bytes += o.pieces[n](msg)
-			}
+			n := o.fill(msg)
 			rest := copy(o.pieces, o.pieces[n:])
 			clear(o.pieces[rest:])
 			o.pieces = o.pieces[:rest]
@@ -116,4 +112,17 @@ func (o *outbox) next(ctx context.Context) (*apiv1.AttachResponse, error) {
 		case <-o.changed:
 		}
 	}
+}
+
+// fill puts as many pieces into msg as fit, but at least one, and returns how many.
+func (o *outbox) fill(msg *apiv1.AttachResponse) int {
+	n := 0
+	for bytes := 0; n < len(o.pieces); n++ {
+		bytes += o.pieces[n].size
+		if n > 0 && bytes > o.size {
+			break
+		}
+		o.pieces[n].put(msg)
+	}
+	return n
 }

@@ -11,7 +11,6 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/types/known/durationpb"
 
 	apiv1 "github.com/retinue-sched/retinue/api/v1"
 	"github.com/retinue-sched/retinue/daemon/application"
@@ -22,15 +21,13 @@ import (
 
 // sessions is every executor's open stream.
 type sessions struct {
-	server *Server
-	last   atomic.Uint64
-	mu     sync.Mutex
-	open   map[uint64]*session
+	last     atomic.Uint64
+	mu       sync.Mutex
+	open     map[uint64]*session
+	stopping error // why no session may begin any more
 }
 
-func newSessions(s *Server) *sessions {
-	return &sessions{server: s, open: make(map[uint64]*session)}
-}
+func newSessions() *sessions { return &sessions{open: make(map[uint64]*session)} }
 
 // session is one executor's stream. Its outbox is filled by the application's goroutine and emptied by the stream's writer.
 type session struct {
@@ -44,41 +41,19 @@ type session struct {
 func (s *Server) Carry(_ runner.Key, effect application.Effect) {
 	switch e := effect.(type) {
 	case application.Admit:
-		s.sessions.with(e.Session, func(x *session) {
-			x.outbox.add(func(m *apiv1.AttachResponse) int {
-				m.Admitted = &apiv1.Admitted{
-					Session: e.Session, Discard: refsOut(e.Discard), HeartbeatInterval: durationpb.New(s.cfg.HeartbeatInterval),
-					Lease: durationpb.New(s.cfg.Lease), OutputLimitBytes: s.cfg.OutputLimit,
-				}
-				return 64 + 16*len(e.Discard)
-			})
-		})
+		s.sessions.add(e.Session, s.admitted(e))
 	case application.LaunchTasks:
-		s.launch(e)
+		s.sessions.add(e.Session, launches(e.Launches)...)
 	case application.KillTasks:
-		s.sessions.with(e.Session, func(x *session) {
-			for _, ref := range e.Tasks {
-				x.outbox.add(func(m *apiv1.AttachResponse) int {
-					m.Kills = append(m.Kills, &apiv1.Kill{Task: refOut(ref), Reason: e.Text})
-					return 32 + len(e.Text)
-				})
-			}
-		})
+		s.sessions.add(e.Session, kills(e)...)
 	case application.AckReports:
-		s.sessions.with(e.Session, func(x *session) {
-			x.outbox.add(func(m *apiv1.AttachResponse) int {
-				m.Acknowledged = append(m.Acknowledged, refsOut(e.Tasks)...)
-				return 16 * len(e.Tasks)
-			})
-		})
+		s.sessions.add(e.Session, acknowledgements(e.Tasks)...)
 	case application.DrainExecutor:
-		s.sessions.with(e.Session, func(x *session) {
-			x.outbox.add(func(m *apiv1.AttachResponse) int { m.Drain = &apiv1.Drain{Reason: e.Text}; return 16 + len(e.Text) })
-		})
+		drain := &apiv1.Drain{Reason: e.Text}
+		s.sessions.add(e.Session, piece{around(drain), func(m *apiv1.AttachResponse) { m.Drain = drain }})
 	case application.StopExecutor:
-		s.sessions.with(e.Session, func(x *session) {
-			x.outbox.add(func(m *apiv1.AttachResponse) int { m.Stop = &apiv1.Stop{Reason: e.Text}; return 16 + len(e.Text) })
-		})
+		stop := &apiv1.Stop{Reason: e.Text}
+		s.sessions.add(e.Session, piece{around(stop), func(m *apiv1.AttachResponse) { m.Stop = stop }})
 	case application.Refuse:
 		s.sessions.with(e.Session, func(x *session) {
 			x.outbox.close(refuse(codes.PermissionDenied, "REGISTRATION_REFUSED", "executor %d may not register: %s", e.Executor, e.Text))
@@ -90,18 +65,6 @@ func (s *Server) Carry(_ runner.Key, effect application.Effect) {
 	}
 }
 
-func (s *Server) launch(e application.LaunchTasks) {
-	s.sessions.with(e.Session, func(x *session) {
-		for _, l := range e.Launches {
-			launch := launchOut(l)
-			x.outbox.add(func(m *apiv1.AttachResponse) int {
-				m.Launches = append(m.Launches, launch)
-				return 64 + len(l.Spec.Input) + specTextSize(l.Spec)
-			})
-		}
-	})
-}
-
 func (ss *sessions) with(number uint64, do func(*session)) {
 	ss.mu.Lock()
 	x := ss.open[number]
@@ -111,15 +74,40 @@ func (ss *sessions) with(number uint64, do func(*session)) {
 	}
 }
 
+func (ss *sessions) add(number uint64, pieces ...piece) {
+	ss.with(number, func(x *session) {
+		for _, p := range pieces {
+			x.outbox.add(p)
+		}
+	})
+}
+
+// enter opens a session. Once the daemon stops it refuses: reconnectAll would not reach that session any more, and nobody would end it.
+func (ss *sessions) enter(x *session) error {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	if ss.stopping != nil {
+		return ss.stopping
+	}
+	ss.open[x.number] = x
+	return nil
+}
+
+func (ss *sessions) leave(x *session) {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	delete(ss.open, x.number)
+}
+
+// reconnectAll tells executors to come back later, ends their sessions and lets no other begin.
 func (ss *sessions) reconnectAll(reason string) {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
+	ss.stopping = refuse(codes.Unavailable, "RESTARTING", "%s", reason)
+	reconnect := &apiv1.Reconnect{Reason: reason}
 	for _, x := range ss.open {
-		x.outbox.add(func(m *apiv1.AttachResponse) int {
-			m.Reconnect = &apiv1.Reconnect{Reason: reason}
-			return 16 + len(reason)
-		})
-		x.outbox.finish(refuse(codes.Unavailable, "RESTARTING", "%s", reason))
+		x.outbox.add(piece{around(reconnect), func(m *apiv1.AttachResponse) { m.Reconnect = reconnect }})
+		x.outbox.finish(ss.stopping)
 	}
 }
 
@@ -147,11 +135,12 @@ func (s *executorService) Attach(stream apiv1.ExecutorService_AttachServer) erro
 	}
 	x := &session{
 		number: s.sessions.last.Add(1), app: app, executor: snapshot.ID(register.GetExecutor()),
-		outbox: newOutbox(s.cfg.SessionBacklog, s.cfg.MaxMessage),
+		outbox: newOutbox(s.cfg.SessionBacklog, apiv1.MaxMessage),
 	}
-	s.sessions.mu.Lock()
-	s.sessions.open[x.number] = x
-	s.sessions.mu.Unlock()
+	if err = s.sessions.enter(x); err != nil {
+		return err
+	}
+	defer s.sessions.leave(x)
 	attached := application.Attached{
 		Executor: x.executor, Session: x.number, UID: register.GetPodUid(), Slots: register.GetSlots(), Holds: refsIn(register.GetHolds()),
 	}
@@ -159,9 +148,6 @@ func (s *executorService) Attach(stream apiv1.ExecutorService_AttachServer) erro
 		return err
 	}
 	leaving, err := s.serve(stream, x, received)
-	s.sessions.mu.Lock()
-	delete(s.sessions.open, x.number)
-	s.sessions.mu.Unlock()
 	app.Post(application.Detached{Executor: x.executor, Session: x.number, Text: why(err), Leaving: leaving})
 	s.log.LogAttrs(stream.Context(), slog.LevelDebug, "session ended", slog.String("application", app.Key().String()),
 		slog.Uint64("executor", uint64(x.executor)), slog.Uint64("session", x.number), slog.String("why", why(err)))
@@ -229,11 +215,10 @@ func (s *executorService) identify(ctx context.Context, r *apiv1.Register) (*run
 // serve carries messages both ways until one side ends. It reports whether the executor said that it leaves.
 func (s *executorService) serve(stream apiv1.ExecutorService_AttachServer, x *session, received <-chan incoming) (leaving bool, err error) {
 	written := make(chan error, 1)
-	progress := &atomic.Int64{} // number of Send calls begun minus ended, and a count of ends, see stalled
-	go func() { written <- x.outbox.drain(stream.Context(), stream.Send, progress) }()
+	p := &pulse{}
+	go func() { written <- x.outbox.drain(stream.Context(), stream.Send, p) }()
 	watch := time.NewTicker(s.cfg.StallTimeout)
 	defer watch.Stop()
-	var before int64
 	for {
 		select {
 		case in := <-received:
@@ -251,11 +236,9 @@ func (s *executorService) serve(stream apiv1.ExecutorService_AttachServer, x *se
 		case err := <-written:
 			return leaving, err
 		case <-watch.C:
-			now := progress.Load()
-			if now != 0 && now == before {
+			if p.stalled() {
 				return leaving, refuse(codes.ResourceExhausted, "TOO_SLOW", "executor %d took no message for %v", x.executor, s.cfg.StallTimeout)
 			}
-			before = now
 		}
 	}
 }

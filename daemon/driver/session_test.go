@@ -3,7 +3,9 @@ package driver_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -177,6 +179,31 @@ func TestShutdownTellsExecutorsToComeBack(t *testing.T) {
 		}
 	case <-time.After(20 * time.Second):
 		t.Fatal("the server did not end")
+	}
+}
+
+// Tasks as large as they may be reach an executor that has slots for several of them at once.
+func TestLargeTasksGoTogether(t *testing.T) {
+	w := newWorld(t, nil)
+	spec := &apiv1.ApplicationSpec{Id: "app", Profiles: []*apiv1.ProfileSpec{{Name: "p", Slots: 3, Target: 1, Max: 1}}}
+	if _, err := w.apps.ApplyApplication(t.Context(), &apiv1.ApplyApplicationRequest{Spec: spec}); err != nil {
+		t.Fatal(err)
+	}
+	w.until(func(s *apiv1.ApplicationStatus) bool { return s.GetProfiles()[0].GetRunning() == 1 })
+	large := &apiv1.TaskSpec{Command: slices.Repeat([]string{strings.Repeat("x", 120<<10)}, 4), Input: make([]byte, 1<<20)}
+	for i := range 3 {
+		large.Key = fmt.Sprintf("t%d", i)
+		if _, err := w.tasks.SubmitTasks(t.Context(), &apiv1.SubmitTasksRequest{Application: "app", Tasks: []*apiv1.TaskSpec{large}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	executor := w.attach(1, func(r *apiv1.Register) { r.Slots = 3 }) // the tasks wait: they are launched in one step
+	for got := 0; got < 3; {
+		msg, err := executor.Recv()
+		if err != nil {
+			t.Fatalf("after %d launches: %v", got, err)
+		}
+		got += len(msg.GetLaunches())
 	}
 }
 

@@ -178,7 +178,7 @@ func (s *taskService) page(m *runner.Member, reply application.Reply, output boo
 	for _, info := range reply.Tasks {
 		one := times(s.parts.Applications.Wall).task(info, profiles, d)
 		bytes += 512 + specTextSize(info.Spec) + len(one.GetResult().GetOutput()) + len(one.GetResult().GetErrors())
-		if bytes > s.cfg.MaxMessage/2 && len(out.GetTasks()) > 0 {
+		if bytes > apiv1.MaxMessage/2 && len(out.GetTasks()) > 0 {
 			more = true
 			break
 		}

@@ -63,9 +63,6 @@ func ConfigFromEnvironment() Config {
 	return cfg
 }
 
-// maxMessage is the daemon's bound on messages.
-const maxMessage = 4 << 20
-
 // Client is a connection to a daemon. The generated clients are there for whatever has no method of its own.
 type Client struct {
 	Applications apiv1.ApplicationServiceClient
@@ -82,7 +79,7 @@ func New(cfg Config) (*Client, error) {
 		return nil, err
 	}
 	options = append(options, grpc.WithTransportCredentials(creds),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage), grpc.MaxCallSendMsgSize(maxMessage)),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(apiv1.MaxMessage), grpc.MaxCallSendMsgSize(apiv1.MaxMessage)),
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 20 * time.Second, Timeout: 10 * time.Second}))
 	if cfg.TokenFile != "" {
 		token, err := readToken(cfg.TokenFile)

@@ -103,7 +103,7 @@ func (j Job) prepared() (Job, error) {
 }
 
 // maxTask bounds a task, so that it fits into a message with what goes around it.
-const maxTask = maxMessage - 64<<10
+const maxTask = apiv1.MaxMessage - 64<<10
 
 // submit submits the tasks in their order, and counts those that are accepted.
 func (c *Client) submit(ctx context.Context, job Job, accepted *atomic.Int64) error {

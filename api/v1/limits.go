@@ -1,0 +1,4 @@
+package apiv1
+
+// MaxMessage is the most bytes of one message, either way. It is part of the protocol: both sides refuse what is larger.
+const MaxMessage = 4 << 20
