@@ -64,7 +64,7 @@ var rooms = []room{
 	// Programs, and what they are made of.
 	{path: "executor/...", may: []string{"api/v1", "executor/...", grpc, rpcDetails, protobuf, xSync, xSys}},
 	{path: "api/v1", may: []string{grpc, protobuf}},
-	{path: "cmd/retinued", may: []string{"daemon/...", koanf, mapstructure, pflag}},
+	{path: "cmd/retinued", may: []string{"daemon/...", "sdk/client", koanf, mapstructure, pflag}},
 	{path: "cmd/retinue-executor", may: []string{"executor/...", pflag}},
 	{path: "cmd/retinue", may: []string{
 		"sdk/client", "api/v1", "hostabi", "sdk", "plugins/...", "daemon/cluster/local/...", "daemon/scenario", "daemon/policy", "daemon/spec",

@@ -20,10 +20,25 @@ import (
 // envPrefix begins the environment variables that set keys; two underscores nest: RETINUE_LISTEN__SOCKET is listen.socket.
 const envPrefix = "RETINUE_"
 
-// othersVariables belong to clients and executors, which may share an environment with the daemon.
-var othersVariables = []string{
-	"RETINUE_DAEMON", "RETINUE_CLIENT_", "RETINUE_TOKEN", "RETINUE_ADDRESS", "RETINUE_APPLICATION", "RETINUE_NAMESPACE",
-	"RETINUE_EXECUTOR_", "RETINUE_POD_", "RETINUE_SLOTS", "RETINUE_LEASE", "RETINUE_CA_FILE", "RETINUE_CI_", "RETINUE_WORK_DIR",
+// Variables that belong to clients, executors and the machinery around them, which may share an environment with the daemon. What is no
+// variable of theirs and no key is refused, so that a slip of the pen is noticed.
+var (
+	othersVariables = []string{
+		"RETINUE_DAEMON",
+		"RETINUE_ADDRESS", "RETINUE_APPLICATION", "RETINUE_NAMESPACE", "RETINUE_SLOTS", "RETINUE_LEASE", "RETINUE_CA_FILE", "RETINUE_WORK_DIR",
+		"RETINUE_TOKEN", "RETINUE_TOKEN_FILE", "RETINUE_LEAVE_GRACE", "RETINUE_KILL_GRACE", "RETINUE_LOG_FORMAT", "RETINUE_LOG_LEVEL",
+		"RETINUE_TASK", "RETINUE_TASK_KEY", "RETINUE_ATTEMPT", "RETINUE_TERMINATION_LOG",
+	}
+	// Each ends in the middle of a word of a key, so that no key can begin with it.
+	othersPrefixes = []string{"RETINUE_CLIENT_", "RETINUE_EXECUTOR_", "RETINUE_POD_", "RETINUE_LOCAL_", "RETINUE_MOUNT_"}
+)
+
+// ofOthers reports whether a variable is another program's.
+func ofOthers(name string) bool {
+	return slices.Contains(othersVariables, name) || slices.ContainsFunc(othersPrefixes, func(prefix string) bool {
+		rest, ok := strings.CutPrefix(name, prefix)
+		return ok && !strings.HasPrefix(rest, "_") // two underscores are how keys nest
+	})
 }
 
 // sources is where a configuration comes from. What comes later wins: defaults, files in the order given, environment, flags.
@@ -51,8 +66,7 @@ func (s sources) load() (daemon.Config, error) {
 func decode(k *koanf.Koanf) (daemon.Config, error) {
 	cfg := defaults()
 	err := k.UnmarshalWithConf("", &cfg, koanf.UnmarshalConf{DecoderConfig: &mapstructure.DecoderConfig{
-		Result: &cfg, ErrorUnused: true, WeaklyTypedInput: true,
-		DecodeHook: mapstructure.ComposeDecodeHookFunc(mapstructure.StringToTimeDurationHookFunc(), mapstructure.StringToSliceHookFunc(",")),
+		Result: &cfg, ErrorUnused: true, // merge has given every value its type
 	}})
 	if err != nil {
 		return daemon.Config{}, fmt.Errorf("reading the configuration: %w", err)
@@ -82,7 +96,7 @@ func (s sources) environment(k *koanf.Koanf) error {
 	values := map[string]any{}
 	for _, pair := range s.env {
 		name, value, _ := strings.Cut(pair, "=")
-		if !strings.HasPrefix(name, envPrefix) || slices.ContainsFunc(othersVariables, func(o string) bool { return strings.HasPrefix(name, o) }) {
+		if !strings.HasPrefix(name, envPrefix) || ofOthers(name) {
 			continue
 		}
 		key := strings.ReplaceAll(strings.TrimPrefix(name, envPrefix), "__", ".")
@@ -115,11 +129,12 @@ func merge(k *koanf.Koanf, values map[string]any, where string) error {
 		known, ok := canonicalKeys[strings.ToLower(key)]
 		switch {
 		case ok:
-			if err := fits(known, values[key]); err != nil {
+			value, err := valueOf(known, values[key])
+			if err != nil {
 				errs = append(errs, fmt.Errorf("%s: %w", where, err))
 				continue
 			}
-			errs = append(errs, k.Set(known, values[key]))
+			errs = append(errs, k.Set(known, value))
 		case isSection(key) && isEmpty(values[key]): // a section that says nothing
 		case isSection(key):
 			errs = append(errs, fmt.Errorf("%s: %s is a section and must hold keys, not a value", where, key))
@@ -128,17 +143,6 @@ func merge(k *koanf.Koanf, values map[string]any, where string) error {
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// fits looks whether a value has the form that its key wants, where the decoder would take it for something else or say too little.
-func fits(key string, value any) error {
-	if _, isDuration := keyTypes[key].(time.Duration); isDuration {
-		text, isText := value.(string)
-		if _, err := time.ParseDuration(text); !isText || err != nil {
-			return fmt.Errorf("%s: %v is not a duration: write a number with a unit, such as 10s", key, value)
-		}
-	}
-	return nil
 }
 
 // newFlags makes a flag for every key, beside --config.

@@ -3,10 +3,13 @@ package main
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -15,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/retinue-sched/retinue/daemon"
+	"github.com/retinue-sched/retinue/sdk/client"
 )
 
 // write makes a file and returns its name.
@@ -75,6 +79,21 @@ func TestBadConfiguration(t *testing.T) {
 		{"section with a value", "listen: 7\n", nil, []string{"listen is a section"}},
 		{"malformed YAML", "listen: [\n", nil, []string{"config.yaml", "yaml"}},
 		{"wrong type", "shutdownGrace: soon\n", nil, []string{"shutdownGrace", "soon"}},
+		{"negative", "application: {slots: -1}\n", nil, []string{"application.slots", "-1 is not between 0 and 4294967295"}},
+		{"negative text", "", []string{"RETINUE_APPLICATION__SLOTS=-1"}, []string{"application.slots", "-1 is not between 0 and 4294967295"}},
+		{"too large", "application: {maxQueued: 5000000000}\n", nil, []string{"application.maxQueued", "5000000000 is not between 0 and 4294967295"}},
+		{"too large a text", "", []string{"RETINUE_APPLICATION__MAXQUEUED=5000000000"}, []string{"application.maxQueued", "5000000000 is not between"}},
+		{"larger than any", "driver: {connections: 99999999999999999999}\n", nil, []string{"driver.connections", "is not between"}},
+		{"not whole", "driver: {connections: 1.9}\n", nil, []string{"driver.connections", "1.9 is not a whole number"}},
+		{"not whole as text", "", []string{"RETINUE_DRIVER__CONNECTIONS=1.9"}, []string{"driver.connections", "is not a whole number"}},
+		{"no number", "", []string{"RETINUE_DRIVER__CONNECTIONS=many"}, []string{"driver.connections", "is not a whole number"}},
+		{"truth for a number", "driver: {connections: true}\n", nil, []string{"driver.connections", "is not a whole number"}},
+		{"number for a truth", "driver: {reflection: 2}\n", nil, []string{"driver.reflection", "neither true nor false"}},
+		{"no fraction", "telemetry: {traceRatio: half}\n", nil, []string{"telemetry.traceRatio", "half is not a number"}},
+		{"number for a text", "telemetry: {address: 9464}\n", nil, []string{"telemetry.address", "9464 is not a text"}},
+		{"number in a list", "namespaces: [a, 1]\n", nil, []string{"namespaces", "1 is not a text"}},
+		{"number for a list", "namespaces: 1\n", nil, []string{"namespaces", "not a list"}},
+		{"no value", "driver: {connections: }\n", nil, []string{"driver.connections", "no value"}},
 		{"environment", "", []string{"RETINUE_LISTEN__SOKET=x"}, []string{"the environment", "did you mean listen.socket?"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -88,6 +107,101 @@ func TestBadConfiguration(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Every key can be set by the environment, and sets what it says; variables of clients and executors are left alone.
+func TestEveryKeyCanBeSetByTheEnvironment(t *testing.T) {
+	others := []string{"RETINUE_NAMESPACE=other", "RETINUE_APPLICATION=other", "RETINUE_EXECUTOR_ID=1", "RETINUE_POD_NAME=p", "RETINUE_CLIENT_TOKEN_FILE=t", "RETINUE_TOKEN_FILE=t"}
+	for _, key := range keys {
+		text, want := other(t, key)
+		name := envPrefix + strings.ToUpper(strings.ReplaceAll(key, ".", "__"))
+		got, err := given(t, nil, append([]string{name + "=" + text}, others...), nil)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		values := map[string]any{}
+		collect(values, "", reflect.ValueOf(got))
+		if diff := cmp.Diff(want, values[key]); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+		values[key] = nil
+		before := map[string]any{}
+		collect(before, "", reflect.ValueOf(defaults()))
+		before[key] = nil
+		if diff := cmp.Diff(before, values); diff != "" {
+			t.Errorf("%s set something else: %s", name, diff)
+		}
+	}
+}
+
+// other is a value of the key's type that is not the default, and how it is written.
+func other(t *testing.T, key string) (text string, value any) {
+	t.Helper()
+	switch def := keyTypes[key].(type) {
+	case bool:
+		return fmt.Sprint(!def), !def
+	case time.Duration:
+		return "1h23m", 83 * time.Minute
+	case string:
+		return "another " + def, "another " + def
+	case []string:
+		return "some,others", []string{"some", "others"}
+	case int:
+		return "77", 77
+	case int64:
+		return "77", int64(77)
+	case uint32:
+		return "4294967295", uint32(math.MaxUint32)
+	case uint64:
+		return "18446744073709551615", uint64(math.MaxUint64)
+	case float64:
+		return "0.125", 0.125
+	default:
+		t.Fatalf("%s is of a type that this test does not know", key)
+		return "", nil
+	}
+}
+
+// A variable that looks like a section of the configuration and is none is no other program's variable: it is a slip of the pen.
+func TestNearMissOfASectionIsNoticed(t *testing.T) {
+	for name, want := range map[string]string{"RETINUE_EXECUTOR__ADDRESS": "executors.address", "RETINUE_NAMESPACES_": "namespaces"} {
+		if _, err := given(t, nil, []string{name + "=x"}, nil); err == nil || !strings.Contains(err.Error(), "did you mean "+want) {
+			t.Errorf("%s gave %v", name, err)
+		}
+	}
+}
+
+// Numbers may be written in every form that is one, as long as they are exact.
+func TestNumbersAreTakenAsWritten(t *testing.T) {
+	got, err := given(t, []string{write(t, "c.yaml", "application: {slots: 1e3, retainBytes: 18446744073709551615}\ntelemetry: {traceRatio: 1}\n")},
+		[]string{"RETINUE_DRIVER__CONNECTIONS= 12"}, []string{"--cluster.pageSize=-5"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Application.Slots != 1000 || got.Application.RetainBytes != math.MaxUint64 || got.Telemetry.TraceRatio != 1 || got.Driver.Connections != 12 || got.Cluster.PageSize != -5 {
+		t.Errorf("got %+v, %+v", got.Application, got.Driver)
+	}
+}
+
+// The daemon listens where its clients look, whatever the environment says of folders.
+func TestDaemonListensWhereClientsLook(t *testing.T) {
+	for _, env := range []map[string]string{
+		{"XDG_RUNTIME_DIR": "/run/user/7", "XDG_STATE_HOME": "/state", "HOME": "/home/u"},
+		{"XDG_STATE_HOME": "/state", "HOME": "/home/u"},
+		{"HOME": "/home/u"},
+		{},
+	} {
+		for _, name := range []string{"XDG_RUNTIME_DIR", "XDG_STATE_HOME", "HOME"} {
+			t.Setenv(name, env[name])
+		}
+		if got, want := "unix://"+defaults().Listen.Socket, client.DefaultAddress(); got != want {
+			t.Errorf("%v: the daemon listens at %s, clients look at %s", env, got, want)
+		}
+		if state := defaults().State; !filepath.IsAbs(state) {
+			t.Errorf("%v: the state folder is %q", env, state)
+		}
 	}
 }
 
@@ -167,7 +281,7 @@ func TestDaemonThatCannotStart(t *testing.T) {
 		{"socket in use", []string{"--state=" + t.TempDir()}, "listen.socket"},
 		{"no kubeconfig", []string{"--state=" + t.TempDir(), "--listen.socket=" + filepath.Join(held, "s3"), "--cluster.kubeconfig=" + filepath.Join(held, "none")}, "none"},
 		{"token file missing", []string{"--state=" + t.TempDir(), "--listen.socket=" + filepath.Join(held, "s4"), "--listen.tokenFile=" + filepath.Join(held, "tokens")}, "listen.tokenFile"},
-		{"certificate missing", []string{"--state=" + t.TempDir(), "--listen.socket=" + filepath.Join(held, "s5"), "--listen.address=127.0.0.1:0", "--listen.certFile=x", "--listen.keyFile=y"}, "listen.certFile"},
+		{"certificate missing", []string{"--state=" + t.TempDir(), "--listen.socket=" + filepath.Join(held, "s5"), "--listen.address=127.0.0.1:0", "--listen.certFile=x", "--listen.keyFile=y", "--executors.caFile=z"}, "listen.certFile"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)

@@ -2,17 +2,12 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"os"
-	"os/signal"
 	"reflect"
 	"slices"
-	"syscall"
-
-	"github.com/knadh/koanf/providers/file"
 
 	"github.com/retinue-sched/retinue/daemon"
 	"github.com/retinue-sched/retinue/daemon/telemetry"
@@ -27,10 +22,13 @@ func runDaemon(ctx context.Context, args []string, out, logTo io.Writer) error {
 	if len(rest) > 0 {
 		return usageError{fmt.Errorf("%q is one word too many: `retinued help` lists what can be said", rest[0])}
 	}
+	w := watcher{}
+	w.add(src.files...) // before they are read, so that no change is missed
 	cfg, err := src.load()
 	if err != nil {
 		return usageError{err}
 	}
+	w.add(cfg.Listen.TokenFile)
 	if err = cfg.Validate(); err != nil {
 		return usageError{fmt.Errorf("checking the configuration:\n%w", err)}
 	}
@@ -46,7 +44,7 @@ func runDaemon(ctx context.Context, args []string, out, logTo io.Writer) error {
 	if err != nil {
 		return err
 	}
-	stop := watch(ctx, src, cfg, &reloader{daemon: d, log: log, level: &level, src: src, running: cfg})
+	stop := reloading(ctx, w, &reloader{daemon: d, log: log, level: &level, src: src, running: cfg})
 	defer stop()
 	log.LogAttrs(ctx, slog.LevelInfo, "retinued starts", slog.String("version", programVersion()), slog.Int("pid", os.Getpid()))
 	err = d.Run(ctx)
@@ -102,57 +100,4 @@ func changedKeys(a, b daemon.Config) []string {
 		}
 	}
 	return changed
-}
-
-// watch reloads at SIGHUP and when a file changes, until the function that it returns is called.
-func watch(ctx context.Context, src sources, cfg daemon.Config, r *reloader) (stop func()) {
-	hangup := make(chan os.Signal, 1)
-	signal.Notify(hangup, syscall.SIGHUP)
-	changed := make(chan struct{}, 1)
-	var files []*file.File
-	for _, name := range append(slices.Clone(src.files), cfg.Listen.TokenFile) {
-		if name == "" {
-			continue
-		}
-		f := file.Provider(name)
-		err := f.Watch(func(_ any, err error) {
-			if err == nil {
-				select {
-				case changed <- struct{}{}:
-				default:
-				}
-			}
-		})
-		if err != nil {
-			r.log.LogAttrs(ctx, slog.LevelWarn, "file is not watched; send SIGHUP after changing it", slog.String("file", name), slog.String("error", err.Error()))
-			continue
-		}
-		files = append(files, f)
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-hangup:
-			case <-changed:
-			}
-			r.reload(ctx)
-		}
-	}()
-	return func() {
-		signal.Stop(hangup)
-		cancel()
-		<-done
-		var errs []error
-		for _, f := range files {
-			errs = append(errs, f.Unwatch())
-		}
-		if err := errors.Join(errs...); err != nil {
-			r.log.LogAttrs(context.WithoutCancel(ctx), slog.LevelDebug, "a file watch did not end cleanly", slog.String("error", err.Error()))
-		}
-	}
 }

@@ -12,6 +12,7 @@ import (
 	"unicode"
 
 	"github.com/retinue-sched/retinue/daemon"
+	"github.com/retinue-sched/retinue/sdk/client"
 )
 
 // What can be set, found by looking at the configuration's type, so that no list can be forgotten when a field is added.
@@ -147,24 +148,17 @@ func tree(v reflect.Value) map[string]any {
 	return out
 }
 
-// stateHome is where a user's programs keep what must outlive them.
-func stateHome() string {
+// defaultSocket is where clients look when they are told nothing.
+func defaultSocket() string { return strings.TrimPrefix(client.DefaultAddress(), "unix://") }
+
+// defaultState is where a user's programs keep what must outlive them.
+func defaultState() string {
 	if dir := os.Getenv("XDG_STATE_HOME"); dir != "" {
-		return filepath.Join(dir, "retinue")
+		return filepath.Join(dir, "retinue", "retinued")
 	}
 	home, err := os.UserHomeDir()
 	if err != nil {
-		return "/var/lib/retinue"
+		return "/var/lib/retinue/retinued"
 	}
-	return filepath.Join(home, ".local", "state", "retinue")
-}
-
-func defaultState() string { return filepath.Join(stateHome(), "retinued") }
-
-// defaultSocket is where clients look when they are told nothing.
-func defaultSocket() string {
-	if dir := os.Getenv("XDG_RUNTIME_DIR"); dir != "" {
-		return filepath.Join(dir, "retinue", "retinued.sock")
-	}
-	return filepath.Join(stateHome(), "retinued.sock")
+	return filepath.Join(home, ".local", "state", "retinue", "retinued")
 }
