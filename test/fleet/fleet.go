@@ -117,7 +117,7 @@ func (f *Fleet) startDaemon(kubeconfig string) error {
 }
 
 // environment is this program's, with a mark by which everything that comes of it can be found.
-func (f *Fleet) environment() []string { return append(os.Environ(), "RETINUE_CI_FLEET="+f.cfg.Dir) }
+func (f *Fleet) environment() []string { return append(os.Environ(), "FLEET_MARK="+f.cfg.Dir) }
 
 // Stop ends what was started, in order, and checks that nothing is left. It may be called more than once.
 func (f *Fleet) Stop() error {
