@@ -65,7 +65,7 @@ func (c *Client) follow(ctx context.Context, f *follower) error {
 		if f.left == 0 {
 			return nil
 		}
-		if err := pause.wait(ctx, err); err != nil {
+		if err = pause.wait(ctx, err); err != nil {
 			return fmt.Errorf("following job %s: %w", f.job.Name, err)
 		}
 	}

@@ -116,7 +116,7 @@ func (c *Client) submit(ctx context.Context, job Job, accepted *atomic.Int64) er
 			most = max(n/2, 1) // all or none are accepted: fewer fit into a queue that is nearly full
 		}
 		if err != nil {
-			if err := pause.wait(ctx, err); err != nil {
+			if err = pause.wait(ctx, err); err != nil {
 				return fmt.Errorf("submitting tasks of job %s: %w", job.Name, err)
 			}
 			continue
