@@ -1868,7 +1868,7 @@ type ApplicationSpec struct {
 	MaxPending      uint32                 `protobuf:"varint,4,opt,name=max_pending,json=maxPending,proto3" json:"max_pending,omitempty"`
 	MaxLifetime     uint64                 `protobuf:"varint,5,opt,name=max_lifetime,json=maxLifetime,proto3" json:"max_lifetime,omitempty"`
 	Mode            string                 `protobuf:"bytes,6,opt,name=mode,proto3" json:"mode,omitempty"`     // follow (default) or scale
-	Policy          *PolicyBinding         `protobuf:"bytes,7,opt,name=policy,proto3" json:"policy,omitempty"` // the daemon's default when absent
+	Policy          *PolicyBinding         `protobuf:"bytes,7,opt,name=policy,proto3" json:"policy,omitempty"` // the daemon's default when absent, or when it names no policy
 	MaxTaskAttempts uint32                 `protobuf:"varint,8,opt,name=max_task_attempts,json=maxTaskAttempts,proto3" json:"max_task_attempts,omitempty"`
 	Labels          map[string]string      `protobuf:"bytes,9,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`            // of the pods
 	Annotations     map[string]string      `protobuf:"bytes,10,rep,name=annotations,proto3" json:"annotations,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"` // of the pods
@@ -3419,7 +3419,9 @@ func (x *GetApplicationResponse) GetApplication() *Application {
 
 type ListApplicationsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"` // all that the caller may see when empty
+	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`                // all that the caller may see when empty
+	PageSize      uint32                 `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"` // most in one answer; the daemon's choice when 0
+	PageToken     string                 `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3461,9 +3463,24 @@ func (x *ListApplicationsRequest) GetNamespace() string {
 	return ""
 }
 
+func (x *ListApplicationsRequest) GetPageSize() uint32 {
+	if x != nil {
+		return x.PageSize
+	}
+	return 0
+}
+
+func (x *ListApplicationsRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
 type ListApplicationsResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Applications  []*Application         `protobuf:"bytes,1,rep,name=applications,proto3" json:"applications,omitempty"`
+	Applications  []*Application         `protobuf:"bytes,1,rep,name=applications,proto3" json:"applications,omitempty"`                          // without the pod templates of their profiles
+	NextPageToken string                 `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"` // there are more when it is not empty, whatever the page size
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3503,6 +3520,13 @@ func (x *ListApplicationsResponse) GetApplications() []*Application {
 		return x.Applications
 	}
 	return nil
+}
+
+func (x *ListApplicationsResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
 }
 
 type WatchApplicationsRequest struct {
@@ -3558,9 +3582,10 @@ func (x *WatchApplicationsRequest) GetNamespace() string {
 }
 
 type WatchApplicationsResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Applications  []*Application         `protobuf:"bytes,1,rep,name=applications,proto3" json:"applications,omitempty"`
-	Deleted       []string               `protobuf:"bytes,2,rep,name=deleted,proto3" json:"deleted,omitempty"` // namespace/id
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Those that changed. Pod templates are left out; where the specification has not changed since it was last sent, it holds id and namespace only.
+	Applications  []*Application `protobuf:"bytes,1,rep,name=applications,proto3" json:"applications,omitempty"`
+	Deleted       []string       `protobuf:"bytes,2,rep,name=deleted,proto3" json:"deleted,omitempty"` // namespace/id
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3901,6 +3926,8 @@ type ListExecutorsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Application   string                 `protobuf:"bytes,1,opt,name=application,proto3" json:"application,omitempty"`
 	Namespace     string                 `protobuf:"bytes,2,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	PageSize      uint32                 `protobuf:"varint,3,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"` // most in one answer; the daemon's choice when 0
+	PageToken     string                 `protobuf:"bytes,4,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3949,9 +3976,24 @@ func (x *ListExecutorsRequest) GetNamespace() string {
 	return ""
 }
 
+func (x *ListExecutorsRequest) GetPageSize() uint32 {
+	if x != nil {
+		return x.PageSize
+	}
+	return 0
+}
+
+func (x *ListExecutorsRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
 type ListExecutorsResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Executors     []*Executor            `protobuf:"bytes,1,rep,name=executors,proto3" json:"executors,omitempty"`
+	NextPageToken string                 `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"` // there are more when it is not empty, whatever the page size
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3991,6 +4033,13 @@ func (x *ListExecutorsResponse) GetExecutors() []*Executor {
 		return x.Executors
 	}
 	return nil
+}
+
+func (x *ListExecutorsResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
 }
 
 type ReleaseExecutorsRequest struct {
@@ -5019,11 +5068,15 @@ const file_v1_driver_proto_rawDesc = "" +
 	"\vapplication\x18\x01 \x01(\tR\vapplication\x12\x1c\n" +
 	"\tnamespace\x18\x02 \x01(\tR\tnamespace\"S\n" +
 	"\x16GetApplicationResponse\x129\n" +
-	"\vapplication\x18\x01 \x01(\v2\x17.retinue.v1.ApplicationR\vapplication\"7\n" +
+	"\vapplication\x18\x01 \x01(\v2\x17.retinue.v1.ApplicationR\vapplication\"s\n" +
 	"\x17ListApplicationsRequest\x12\x1c\n" +
-	"\tnamespace\x18\x01 \x01(\tR\tnamespace\"W\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x1b\n" +
+	"\tpage_size\x18\x02 \x01(\rR\bpageSize\x12\x1d\n" +
+	"\n" +
+	"page_token\x18\x03 \x01(\tR\tpageToken\"\x7f\n" +
 	"\x18ListApplicationsResponse\x12;\n" +
-	"\fapplications\x18\x01 \x03(\v2\x17.retinue.v1.ApplicationR\fapplications\"Z\n" +
+	"\fapplications\x18\x01 \x03(\v2\x17.retinue.v1.ApplicationR\fapplications\x12&\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"Z\n" +
 	"\x18WatchApplicationsRequest\x12 \n" +
 	"\vapplication\x18\x01 \x01(\tR\vapplication\x12\x1c\n" +
 	"\tnamespace\x18\x02 \x01(\tR\tnamespace\"r\n" +
@@ -5047,12 +5100,16 @@ const file_v1_driver_proto_rawDesc = "" +
 	"\x18DeleteApplicationRequest\x12 \n" +
 	"\vapplication\x18\x01 \x01(\tR\vapplication\x12\x1c\n" +
 	"\tnamespace\x18\x02 \x01(\tR\tnamespace\"\x1b\n" +
-	"\x19DeleteApplicationResponse\"V\n" +
+	"\x19DeleteApplicationResponse\"\x92\x01\n" +
 	"\x14ListExecutorsRequest\x12 \n" +
 	"\vapplication\x18\x01 \x01(\tR\vapplication\x12\x1c\n" +
-	"\tnamespace\x18\x02 \x01(\tR\tnamespace\"K\n" +
+	"\tnamespace\x18\x02 \x01(\tR\tnamespace\x12\x1b\n" +
+	"\tpage_size\x18\x03 \x01(\rR\bpageSize\x12\x1d\n" +
+	"\n" +
+	"page_token\x18\x04 \x01(\tR\tpageToken\"s\n" +
 	"\x15ListExecutorsResponse\x122\n" +
-	"\texecutors\x18\x01 \x03(\v2\x14.retinue.v1.ExecutorR\texecutors\"\xa3\x01\n" +
+	"\texecutors\x18\x01 \x03(\v2\x14.retinue.v1.ExecutorR\texecutors\x12&\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xa3\x01\n" +
 	"\x17ReleaseExecutorsRequest\x12 \n" +
 	"\vapplication\x18\x01 \x01(\tR\vapplication\x12\x1c\n" +
 	"\tnamespace\x18\x02 \x01(\tR\tnamespace\x12\x1c\n" +

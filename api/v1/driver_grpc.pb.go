@@ -379,14 +379,17 @@ type ApplicationServiceClient interface {
 	// ApplyApplication creates the application, or changes it to what the specification says.
 	ApplyApplication(ctx context.Context, in *ApplyApplicationRequest, opts ...grpc.CallOption) (*ApplyApplicationResponse, error)
 	GetApplication(ctx context.Context, in *GetApplicationRequest, opts ...grpc.CallOption) (*GetApplicationResponse, error)
+	// ListApplications lists applications by namespace and id, a page at a time.
 	ListApplications(ctx context.Context, in *ListApplicationsRequest, opts ...grpc.CallOption) (*ListApplicationsResponse, error)
-	// WatchApplications streams applications: first as they are, then whenever one changes, at most a few times a second.
+	// WatchApplications streams applications: first as they are, then whenever one changes, at most a few times a second. A client that does not
+	// read is cut off and may watch again.
 	WatchApplications(ctx context.Context, in *WatchApplicationsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchApplicationsResponse], error)
 	ScaleApplication(ctx context.Context, in *ScaleApplicationRequest, opts ...grpc.CallOption) (*ScaleApplicationResponse, error)
 	// StopApplication ends its work; executors are kept or deleted.
 	StopApplication(ctx context.Context, in *StopApplicationRequest, opts ...grpc.CallOption) (*StopApplicationResponse, error)
 	// DeleteApplication stops it, deletes all that it has and forgets it.
 	DeleteApplication(ctx context.Context, in *DeleteApplicationRequest, opts ...grpc.CallOption) (*DeleteApplicationResponse, error)
+	// ListExecutors lists the executors of an application by number, a page at a time.
 	ListExecutors(ctx context.Context, in *ListExecutorsRequest, opts ...grpc.CallOption) (*ListExecutorsResponse, error)
 	// ReleaseExecutors drains executors, or kills them.
 	ReleaseExecutors(ctx context.Context, in *ReleaseExecutorsRequest, opts ...grpc.CallOption) (*ReleaseExecutorsResponse, error)
@@ -529,14 +532,17 @@ type ApplicationServiceServer interface {
 	// ApplyApplication creates the application, or changes it to what the specification says.
 	ApplyApplication(context.Context, *ApplyApplicationRequest) (*ApplyApplicationResponse, error)
 	GetApplication(context.Context, *GetApplicationRequest) (*GetApplicationResponse, error)
+	// ListApplications lists applications by namespace and id, a page at a time.
 	ListApplications(context.Context, *ListApplicationsRequest) (*ListApplicationsResponse, error)
-	// WatchApplications streams applications: first as they are, then whenever one changes, at most a few times a second.
+	// WatchApplications streams applications: first as they are, then whenever one changes, at most a few times a second. A client that does not
+	// read is cut off and may watch again.
 	WatchApplications(*WatchApplicationsRequest, grpc.ServerStreamingServer[WatchApplicationsResponse]) error
 	ScaleApplication(context.Context, *ScaleApplicationRequest) (*ScaleApplicationResponse, error)
 	// StopApplication ends its work; executors are kept or deleted.
 	StopApplication(context.Context, *StopApplicationRequest) (*StopApplicationResponse, error)
 	// DeleteApplication stops it, deletes all that it has and forgets it.
 	DeleteApplication(context.Context, *DeleteApplicationRequest) (*DeleteApplicationResponse, error)
+	// ListExecutors lists the executors of an application by number, a page at a time.
 	ListExecutors(context.Context, *ListExecutorsRequest) (*ListExecutorsResponse, error)
 	// ReleaseExecutors drains executors, or kills them.
 	ReleaseExecutors(context.Context, *ReleaseExecutorsRequest) (*ReleaseExecutorsResponse, error)

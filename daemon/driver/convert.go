@@ -92,20 +92,6 @@ func specOut(s *task.Spec) *apiv1.TaskSpec {
 	return out
 }
 
-func specTextSize(s *task.Spec) int {
-	n := len(s.Key) + len(s.Job) + len(s.Directory)
-	for _, c := range s.Command {
-		n += len(c) + 4
-	}
-	for _, e := range s.Env {
-		n += len(e.Name) + len(e.Value) + 8
-	}
-	for _, f := range s.Files {
-		n += len(f.Name) + len(f.Path) + 8
-	}
-	return n
-}
-
 func specIn(s *apiv1.TaskSpec, profile snapshot.Profile) *task.Spec {
 	out := &task.Spec{
 		Key: s.GetKey(), Job: s.GetJob(), Profile: profile, Command: s.GetCommand(), Input: s.GetInput(), Directory: s.GetDirectory(),

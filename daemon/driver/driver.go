@@ -101,6 +101,7 @@ type Server struct {
 	log      *slog.Logger
 	health   *health.Server
 	sessions *sessions
+	turns    *turns
 	grpc     []*grpc.Server
 	serving  chan struct{} // closed when Run serves
 	stopping chan struct{} // closed when Run begins to stop
@@ -118,7 +119,7 @@ func New(cfg Config, parts Parts) (*Server, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	s := &Server{cfg: cfg, parts: parts, log: parts.Log, health: health.NewServer(), serving: make(chan struct{}), stopping: make(chan struct{})}
+	s := &Server{cfg: cfg, parts: parts, log: parts.Log, turns: newTurns(), health: health.NewServer(), serving: make(chan struct{}), stopping: make(chan struct{})}
 	s.sessions = newSessions()
 	s.health.SetServingStatus("", healthpb.HealthCheckResponse_NOT_SERVING)
 	return s, nil

@@ -98,10 +98,11 @@ func (s *policyService) BindPolicy(ctx context.Context, req *apiv1.BindPolicyReq
 	if req.GetApplication() == "" {
 		return s.bindDefault(ctx, binding, mode)
 	}
-	m, err := s.find(ctx, req.GetNamespace(), req.GetApplication())
+	m, back, err := s.turn(ctx, req.GetNamespace(), req.GetApplication())
 	if err != nil {
 		return nil, err
 	}
+	defer back()
 	bound, replaced, err := s.parts.Policies.Bind(ctx, m.Key(), binding)
 	if err != nil {
 		return nil, policyRefused(err)
@@ -129,10 +130,11 @@ func (s *policyService) bindDefault(ctx context.Context, binding spec.Binding, m
 
 // RollbackPolicy goes back to the generation before.
 func (s *policyService) RollbackPolicy(ctx context.Context, req *apiv1.RollbackPolicyRequest) (*apiv1.RollbackPolicyResponse, error) {
-	m, err := s.find(ctx, req.GetNamespace(), req.GetApplication())
+	m, back, err := s.turn(ctx, req.GetNamespace(), req.GetApplication())
 	if err != nil {
 		return nil, err
 	}
+	defer back()
 	bound, replaced, err := s.parts.Policies.Rollback(ctx, m.Key())
 	if err != nil {
 		return nil, refuse(codes.FailedPrecondition, "NOTHING_BEFORE", "%v", err)

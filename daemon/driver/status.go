@@ -1,8 +1,10 @@
 package driver
 
 import (
+	"context"
 	"fmt"
 
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	apiv1 "github.com/retinue-sched/retinue/api/v1"
@@ -12,10 +14,27 @@ import (
 	"github.com/retinue-sched/retinue/daemon/spec"
 )
 
-// application returns an application as clients see it.
-func (s *Server) application(m *runner.Member) *apiv1.Application {
+// fresh returns an application as it is now: what a call has done is in it.
+func (s *Server) fresh(ctx context.Context, m *runner.Member) (*apiv1.Application, error) {
+	status, err := m.Fresh(ctx)
+	if err != nil {
+		return nil, failed(err)
+	}
+	return s.application(m, status, m.Definition().Source), nil
+}
+
+// outline is a specification without pod templates: they make up most of a large one, and lists shall be small.
+func outline(src *apiv1.ApplicationSpec) *apiv1.ApplicationSpec {
+	src = proto.CloneOf(src)
+	for _, p := range src.GetProfiles() {
+		p.PodTemplate = ""
+	}
+	return src
+}
+
+// application returns an application as clients see it, with as much of its specification as they are to see.
+func (s *Server) application(m *runner.Member, status *application.Status, src *apiv1.ApplicationSpec) *apiv1.Application {
 	wall := times(s.parts.Applications.Wall)
-	status := m.Current()
 	out := &apiv1.ApplicationStatus{
 		CreatedAt: timestamppb.New(m.CreatedAt), Stopped: status.Stopped, Mode: spec.ModeName(status.Mode),
 		Tasks: &apiv1.TaskCounts{
@@ -38,7 +57,7 @@ func (s *Server) application(m *runner.Member) *apiv1.Application {
 			At: wall.out(n.At), Kind: string(n.Kind), Executor: uint64(n.Executor), Text: n.Text, Count: n.Count,
 		})
 	}
-	return &apiv1.Application{Spec: m.Definition().Source, Status: out}
+	return &apiv1.Application{Spec: src, Status: out}
 }
 
 func profileStatus(p application.ProfileStatus) *apiv1.ProfileStatus {
@@ -62,20 +81,15 @@ func policyStatus(p application.PolicyStatus) *apiv1.PolicyStatus {
 	return out
 }
 
-func (s *Server) executors(m *runner.Member) []*apiv1.Executor {
+func (s *Server) executor(e *snapshot.Executor, profiles []string) *apiv1.Executor {
 	wall := times(s.parts.Applications.Wall)
-	profiles := profileNames(m)
-	var out []*apiv1.Executor
-	for e := range m.Current().Executors.All() {
-		x := &apiv1.Executor{
-			Id: uint64(e.ID), Phase: e.Phase.String(), PodName: e.Name, PodUid: e.UID, Node: e.Node,
-			Registered: e.Load.Registered, Draining: e.Load.Draining, Slots: e.Load.Slots, Busy: e.Load.Busy,
-			Done: e.Load.Done, Failed: e.Load.Failed, AskedAt: wall.out(e.Asked), Since: wall.out(e.Since), Text: executorText(&e),
-		}
-		if int(e.Profile) < len(profiles) {
-			x.Profile = profiles[e.Profile]
-		}
-		out = append(out, x)
+	out := &apiv1.Executor{
+		Id: uint64(e.ID), Phase: e.Phase.String(), PodName: e.Name, PodUid: e.UID, Node: e.Node,
+		Registered: e.Load.Registered, Draining: e.Load.Draining, Slots: e.Load.Slots, Busy: e.Load.Busy,
+		Done: e.Load.Done, Failed: e.Load.Failed, AskedAt: wall.out(e.Asked), Since: wall.out(e.Since), Text: executorText(e),
+	}
+	if int(e.Profile) < len(profiles) {
+		out.Profile = profiles[e.Profile]
 	}
 	return out
 }

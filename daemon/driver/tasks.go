@@ -3,7 +3,6 @@ package driver
 import (
 	"context"
 	"crypto/rand"
-	"encoding/base64"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,12 +16,8 @@ import (
 	"github.com/retinue-sched/retinue/daemon/task"
 )
 
-const (
-	defaultPage = 500
-	maxPage     = 5000
-	watchChunk  = 256     // tasks in one message of a watch
-	watchBytes  = 1 << 20 // output in one message of a watch
-)
+// watchChunk is the most tasks in one message of a watch.
+const watchChunk = 256
 
 type taskService struct {
 	apiv1.UnimplementedTaskServiceServer
@@ -72,52 +67,36 @@ func (s *Server) tasks(infos []task.Info, profiles []string, d detail) []*apiv1.
 
 // WatchTasks sends the tasks of a job as they are, then each change.
 func (s *taskService) WatchTasks(req *apiv1.WatchTasksRequest, stream apiv1.TaskService_WatchTasksServer) error {
-	ctx, cancel := context.WithCancel(stream.Context())
-	defer cancel()
-	m, err := s.find(ctx, req.GetNamespace(), req.GetApplication())
+	m, err := s.find(stream.Context(), req.GetNamespace(), req.GetApplication())
 	if err != nil {
 		return err
 	}
-	listed, watch, stop, err := m.WatchTasks(ctx, req.GetJob())
+	listed, watch, stop, err := m.WatchTasks(stream.Context(), req.GetJob())
 	if err != nil {
 		return failed(err)
 	}
 	defer stop()
-	// The sender ends when this method returns; a client that does not read cannot keep this method.
-	over := make(chan error, 1)
-	go func() { over <- s.follow(ctx, req, stream, m, listed, watch) }()
-	select {
-	case err := <-over:
-		return err
-	case <-watch.Failed():
-		return failed(watch.Err())
-	case <-s.stopping:
-		return refuse(codes.Unavailable, "RESTARTING", "the daemon restarts")
-	}
-}
-
-func (s *taskService) follow(ctx context.Context, req *apiv1.WatchTasksRequest, stream apiv1.TaskService_WatchTasksServer,
-	m *runner.Member, listed []task.Info, watch *runner.Watch,
-) error {
-	if err := s.send(req, stream, m, listed); err != nil {
-		return err
-	}
-	if err := stream.Send(&apiv1.WatchTasksResponse{Listed: true}); err != nil {
-		return err
-	}
-	for {
-		changed, err := watch.Next(ctx)
-		if err != nil {
-			return failed(err)
-		}
-		if err := s.send(req, stream, m, changed); err != nil {
+	return tell(s.Server, stream, func(ctx context.Context, send func(*apiv1.WatchTasksResponse) error) error {
+		if err := s.show(req, m, listed, send); err != nil {
 			return err
 		}
-	}
+		if err := send(&apiv1.WatchTasksResponse{Listed: true}); err != nil {
+			return err
+		}
+		for {
+			changed, err := watch.Next(ctx)
+			if err != nil {
+				return failed(err)
+			}
+			if err := s.show(req, m, changed, send); err != nil {
+				return err
+			}
+		}
+	})
 }
 
-// send puts tasks into messages that are not too large.
-func (s *taskService) send(req *apiv1.WatchTasksRequest, stream apiv1.TaskService_WatchTasksServer, m *runner.Member, tasks []task.Info) error {
+// show sends tasks in messages that are not too large.
+func (s *taskService) show(req *apiv1.WatchTasksRequest, m *runner.Member, tasks []task.Info, send func(*apiv1.WatchTasksResponse) error) error {
 	d := detail{result: true, output: !req.GetWithoutOutput()}
 	profiles := profileNames(m)
 	msg := &apiv1.WatchTasksResponse{}
@@ -128,7 +107,7 @@ func (s *taskService) send(req *apiv1.WatchTasksRequest, stream apiv1.TaskServic
 			bytes += len(info.Result.Output) + len(info.Result.Errors)
 		}
 		if last := i == len(tasks)-1; len(msg.GetTasks()) >= watchChunk || bytes >= watchBytes || (last && len(msg.GetTasks()) > 0) {
-			if err := stream.Send(msg); err != nil {
+			if err := send(msg); err != nil {
 				return err
 			}
 			msg, bytes = &apiv1.WatchTasksResponse{}, 0
@@ -143,7 +122,7 @@ func (s *taskService) ListTasks(ctx context.Context, req *apiv1.ListTasksRequest
 	if err != nil {
 		return nil, err
 	}
-	after, err := pageToken(req.GetPageToken())
+	after, err := pageNumber(req.GetPageToken())
 	if err != nil {
 		return nil, err
 	}
@@ -151,13 +130,9 @@ func (s *taskService) ListTasks(ctx context.Context, req *apiv1.ListTasksRequest
 	for i, state := range req.GetStates() {
 		states[i] = task.State(state)
 	}
-	limit := req.GetPageSize()
-	if limit == 0 {
-		limit = defaultPage
-	}
-	limit = min(limit, maxPage)
+	limit := uint32(pageSize(req.GetPageSize()))
 	reply, err := m.Call(ctx, func(request uint64) application.Event {
-		return application.ListTasks{Request: request, Job: req.GetJob(), Keys: req.GetKeys(), States: states, After: after, Limit: limit}
+		return application.ListTasks{Request: request, Job: req.GetJob(), Keys: req.GetKeys(), States: states, After: task.ID(after), Limit: limit}
 	})
 	if err != nil {
 		return nil, failed(err)
@@ -174,33 +149,19 @@ func (s *taskService) page(m *runner.Member, reply application.Reply, output boo
 	profiles := profileNames(m)
 	d := detail{command: true, result: true, output: output}
 	more := reply.More
-	bytes := 0
+	p := page{left: maxPage}
 	for _, info := range reply.Tasks {
 		one := times(s.parts.Applications.Wall).task(info, profiles, d)
-		bytes += 512 + specTextSize(info.Spec) + len(one.GetResult().GetOutput()) + len(one.GetResult().GetErrors())
-		if bytes > apiv1.MaxMessage/2 && len(out.GetTasks()) > 0 {
+		if !p.add(around(one)) {
 			more = true
 			break
 		}
 		out.Tasks = append(out.Tasks, one)
 	}
 	if n := len(out.GetTasks()); more && n > 0 {
-		out.NextPageToken = base64.RawURLEncoding.EncodeToString(strconv.AppendUint(nil, out.GetTasks()[n-1].GetId(), 10))
+		out.NextPageToken = pageAfter(strconv.FormatUint(out.GetTasks()[n-1].GetId(), 10))
 	}
 	return out
-}
-
-func pageToken(token string) (task.ID, error) {
-	if token == "" {
-		return 0, nil
-	}
-	text, err := base64.RawURLEncoding.DecodeString(token)
-	if err == nil {
-		if id, err := strconv.ParseUint(string(text), 10, 64); err == nil {
-			return task.ID(id), nil
-		}
-	}
-	return 0, refuse(codes.InvalidArgument, "PAGE_TOKEN_INVALID", "the page token is not one of ours: begin again without one")
 }
 
 // CancelTasks ends tasks.

@@ -236,11 +236,7 @@ func pause(ctx context.Context, d time.Duration) error {
 }
 
 func (d *demo) list(ctx context.Context) ([]*apiv1.Executor, error) {
-	list, err := d.fleet.Client.Applications.ListExecutors(ctx, &apiv1.ListExecutorsRequest{Application: app})
-	if err != nil {
-		return nil, fmt.Errorf("listing executors: %w", err)
-	}
-	return list.GetExecutors(), nil
+	return d.fleet.Client.Executors(ctx, app, "")
 }
 
 // freeze stops the process of an executor that has a task.
