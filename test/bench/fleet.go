@@ -59,8 +59,8 @@ func withFleet(ctx context.Context, set settings, work func(*fleet.Fleet) error)
 
 // compiled waits until the daemon has compiled the shipped policies, which takes a core for seconds and must not be part of what is measured.
 func compiled(ctx context.Context, f *fleet.Fleet) error {
-	return until(ctx, "the shipped policies", func() (bool, error) {
-		list, err := f.Client.Policies.ListPolicies(ctx, &apiv1.ListPoliciesRequest{}, grpc.WaitForReady(true))
+	return until(ctx, "the shipped policies", func(ctx context.Context) (bool, error) {
+		list, err := f.Client.Policies.ListPolicies(ctx, &apiv1.ListPoliciesRequest{})
 		return len(list.GetPolicies()) >= len(modules.Shipped()), err
 	})
 }
@@ -74,7 +74,7 @@ func apply(ctx context.Context, f *fleet.Fleet, app string, profile *apiv1.Profi
 	if err != nil {
 		return fmt.Errorf("making application %s: %w", app, err)
 	}
-	return until(ctx, fmt.Sprintf("%d executors", executors), func() (bool, error) {
+	return until(ctx, fmt.Sprintf("%d executors", executors), func(ctx context.Context) (bool, error) {
 		got, err := f.Client.Applications.GetApplication(ctx, &apiv1.GetApplicationRequest{Application: app})
 		if err != nil {
 			return false, err
@@ -92,11 +92,11 @@ func remove(ctx context.Context, f *fleet.Fleet, app string) error {
 }
 
 // until asks again and again whether something is so.
-func until(ctx context.Context, what string, so func() (bool, error)) error {
+func until(ctx context.Context, what string, so func(context.Context) (bool, error)) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("it did not happen within %v", patience))
 	defer cancel()
 	for {
-		is, err := so()
+		is, err := so(ctx)
 		if is || err != nil {
 			return err
 		}

@@ -37,7 +37,7 @@ func idle(ctx context.Context, set settings) (rows []row, err error) {
 // settle waits until the cluster has not changed for a while.
 func settle(ctx context.Context, f *fleet.Fleet) error {
 	last, since := "", time.Now()
-	return until(ctx, "a quiet cluster", func() (bool, error) {
+	return until(ctx, "a quiet cluster", func(ctx context.Context) (bool, error) {
 		_, version, err := f.Pods(ctx, "idle")
 		if version != last {
 			last, since = version, time.Now()

@@ -17,8 +17,10 @@ import (
 	"syscall"
 	"time"
 
+	"google.golang.org/grpc"
 	corev1 "k8s.io/api/core/v1"
 
+	apiv1 "github.com/retinue-sched/retinue/api/v1"
 	"github.com/retinue-sched/retinue/daemon/cluster"
 	"github.com/retinue-sched/retinue/daemon/cluster/kube"
 	"github.com/retinue-sched/retinue/daemon/cluster/local"
@@ -48,11 +50,12 @@ type Fleet struct {
 	cfg     Config
 	up      bool // the local cluster was started, or half of it
 	daemon  *exec.Cmd
-	exited  chan error // the daemon's end
+	exited  chan struct{} // closed when the daemon has ended
+	end     error         // how it did, once exited is closed
 	stopped bool
 }
 
-// Start starts everything and connects to it. Stop must be called whether or not it succeeds.
+// Start starts everything and returns once the daemon answers. Stop must be called whether or not it succeeds.
 func Start(ctx context.Context, cfg Config) (*Fleet, error) {
 	f := &Fleet{cfg: cfg, up: true}
 	if err := f.startCluster(ctx); err != nil {
@@ -70,8 +73,10 @@ func Start(ctx context.Context, cfg Config) (*Fleet, error) {
 	if err = f.startDaemon(status.Kubeconfig); err != nil {
 		return f, err
 	}
-	f.Client, err = client.New(client.Config{Address: "unix://" + f.path("d.sock")})
-	return f, err
+	if f.Client, err = client.New(client.Config{Address: "unix://" + f.path("d.sock")}); err != nil {
+		return f, err
+	}
+	return f, f.reach(ctx)
 }
 
 func (f *Fleet) path(name string) string { return filepath.Join(f.cfg.Dir, name) }
@@ -111,9 +116,34 @@ func (f *Fleet) startDaemon(kubeconfig string) error {
 	if err := f.daemon.Start(); err != nil {
 		return fmt.Errorf("starting retinued: %w", err)
 	}
-	f.exited = make(chan error, 1)
-	go func() { f.exited <- f.daemon.Wait() }()
+	f.exited = make(chan struct{})
+	go func() {
+		defer close(f.exited)
+		f.end = f.daemon.Wait()
+	}()
 	return nil
+}
+
+// reach waits until the daemon answers. It does not wait for one that has ended.
+func (f *Fleet) reach(ctx context.Context) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	answered := make(chan error, 1)
+	go func() {
+		_, err := f.Client.Policies.ListPolicies(ctx, &apiv1.ListPoliciesRequest{}, grpc.WaitForReady(true))
+		answered <- err
+	}()
+	select {
+	case err := <-answered:
+		if err != nil {
+			return fmt.Errorf("waiting for retinued: %w", err)
+		}
+		return nil
+	case <-f.exited:
+		stop()
+		<-answered
+		return fmt.Errorf("waiting for retinued: it has ended (%v): see its log", f.end)
+	}
 }
 
 // environment is this program's, with a mark by which everything that comes of it can be found.
@@ -144,14 +174,15 @@ func (f *Fleet) stopDaemon() error {
 	}
 	_ = f.daemon.Process.Signal(syscall.SIGTERM) // it may have ended already, which exited tells
 	select {
-	case err := <-f.exited:
-		if err != nil {
-			return fmt.Errorf("stopping retinued: %w", err)
+	case <-f.exited:
+		if f.end != nil {
+			return fmt.Errorf("stopping retinued: %w", f.end)
 		}
 		return nil
 	case <-time.After(stopTime):
 		_ = f.daemon.Process.Kill()
-		return errors.Join(<-f.exited, fmt.Errorf("stopping retinued: it did not end within %v and was killed", stopTime))
+		<-f.exited
+		return fmt.Errorf("stopping retinued: it did not end within %v and was killed", stopTime)
 	}
 }
 
