@@ -7,6 +7,7 @@ type dictionary struct {
 	texts  []string
 	byText map[string]uint32 // nil while there are few texts
 	recent []recentText      // recentTexts of them; nil where rows are few
+	last   recentText        // the newest: one row after the other mostly has the same
 }
 
 // recentText is a text that was looked up, known by where its bytes are in memory. Rows mostly share the bytes
@@ -35,6 +36,7 @@ func (d *dictionary) reset() {
 	d.texts = append(d.texts[:0], "")
 	clear(d.byText)
 	clear(d.recent)
+	d.last = recentText{}
 }
 
 // index returns the number of text.
@@ -42,10 +44,18 @@ func (d *dictionary) index(text string) uint32 {
 	if text == "" {
 		return 0
 	}
+	data := unsafe.StringData(text)
+	if d.last.data != data || d.last.length != len(text) {
+		d.last = recentText{data, len(text), d.find(text, data)}
+	}
+	return d.last.index
+}
+
+// find returns the number of a text that is not the last one, and whose bytes are at data.
+func (d *dictionary) find(text string, data *byte) uint32 {
 	if d.recent == nil {
 		return d.lookUp(text)
 	}
-	data := unsafe.StringData(text)
 	slot := &d.recent[uint64(uintptr(unsafe.Pointer(data)))*0x9e3779b97f4a7c15>>54] // the top 10 bits
 	if slot.data != data || slot.length != len(text) {
 		*slot = recentText{data, len(text), d.lookUp(text)}

@@ -21,6 +21,7 @@ type Fleet struct {
 	// What Candidates finds. Fleets leaves it empty.
 	Unstarted   []int // rows of executors that are requested or pending, not registered and stay
 	IdleRunning []int // rows of running, registered executors without a task and without output that they hold, that stay
+	spare       []int
 }
 
 // Live returns how many executors count for the target.
@@ -45,7 +46,7 @@ func Fleets(v *View, buffer []Fleet) []Fleet {
 		*f = Fleet{
 			Row: row, ID: id, Requested: requested[row], Unseen: unseen[row], Pending: pending[row], Running: running[row],
 			Draining: draining[row], Terminating: Minus(terminating[row], condemned[row]), Condemned: condemned[row],
-			Unstarted: f.Unstarted[:0], IdleRunning: f.IdleRunning[:0],
+			Unstarted: f.Unstarted[:0], IdleRunning: f.IdleRunning[:0], spare: f.spare,
 		}
 	}
 	slices.SortFunc(fleets, func(a, b Fleet) int { return cmp.Compare(a.ID, b.ID) })

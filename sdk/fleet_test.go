@@ -83,9 +83,9 @@ func counted(v hostabi.View, profile uint32) (s sums) {
 	return s
 }
 
-// Executors in a phase that this version does not know are no candidates, and flags that it does not know make no
-// difference, wherever they stand among the others.
-func TestCandidatesOfAnotherVersion(t *testing.T) {
+// Executors on their way out and those in a phase that this version does not know are no candidates, and flags that it
+// does not know make no difference, wherever they stand among the others.
+func TestCandidatesMayGo(t *testing.T) {
 	const unknownFlag = hostabi.Flags(1 << 31)
 	v := hostabi.View{Profiles: []hostabi.ProfileRow{{ID: 1}}}
 	var unstarted, idle []int
@@ -101,6 +101,11 @@ func TestCandidatesOfAnotherVersion(t *testing.T) {
 			unstarted = append(unstarted, row)
 		}
 		v.Executors = append(v.Executors, e)
+	}
+	for _, leaving := range []hostabi.Flags{hostabi.FlagCondemned, hostabi.FlagDecommissioning} {
+		v.Executors = append(v.Executors,
+			hostabi.ExecutorRow{ID: 50, Profile: 1, Phase: hostabi.PhaseRunning, Flags: hostabi.FlagRegistered | leaving},
+			hostabi.ExecutorRow{ID: 51, Profile: 1, Phase: hostabi.PhasePending, Flags: leaving})
 	}
 	policytest.Ask(t, policytest.New(t, asked(func(shown *sdk.View, _ *sdk.Result) error {
 		f := sdk.Fleets(shown, nil)

@@ -67,6 +67,11 @@ func cut(text string, limit int) string { //nolint:unparam // in a module, error
 	if len(text) <= limit {
 		return text
 	}
+	return shortened(text, limit)
+}
+
+// shortened is cut for a text that is too long; most are not, and cost no call.
+func shortened(text string, limit int) string {
 	for limit > 0 && !utf8.RuneStart(text[limit]) {
 		limit--
 	}

@@ -81,6 +81,23 @@ func TestLateAnswersAreDropped(t *testing.T) {
 	}
 }
 
+// The counts of a profile tell apart who leaves and of whom there is no sign of life, so that a policy need not look.
+func TestViewCountsTheFleet(t *testing.T) {
+	store := snapshot.NewStore()
+	for id := range snapshot.ID(9) {
+		store.Assume(t0, snapshot.Executor{ID: id + 1})
+	}
+	store.SetLoad(1, snapshot.Load{Registered: true, Busy: 1}) // requested, as 5 to 9 are
+	store.SetLoad(2, snapshot.Load{Draining: true})
+	store.Observe(t0, snapshot.Observation{ID: 3, Phase: snapshot.Terminating, UID: "u", Version: 1})
+	store.Condemn(t0, 4)
+	row := New(plainConfig()).Pass(ms(1), sceneOf(store)).Input.Profiles[0]
+	got := [...]uint32{row.Requested, row.Terminating, row.Registered, row.Busy, row.Draining, row.Condemned, row.Unseen}
+	if want := [...]uint32{7, 2, 1, 1, 1, 1, 5}; got != want {
+		t.Errorf("requested, terminating, registered, busy, draining, condemned and unseen are %v, want %v", got, want)
+	}
+}
+
 // What a policy is shown is what there is.
 func TestViewShowsTheFleet(t *testing.T) {
 	store := snapshot.NewStore()

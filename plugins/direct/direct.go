@@ -148,7 +148,7 @@ func drain(v *sdk.View, r *sdk.Result, f *sdk.Fleet, excess uint32) {
 		return
 	}
 	since, ids, now := v.Executors.IdleSinceMS(), v.Executors.ID(), v.Decision.ElapsedMS()
-	sdk.SortByTime(f.IdleRunning, since)
+	f.LongestIdleFirst(v)
 	reason := "over target " + decimal(wanted(v, f)) + ", idle for " + strconv.FormatInt(after, 10) + " ms"
 	for _, row := range f.IdleRunning {
 		if excess == 0 {

@@ -129,7 +129,7 @@ func cancel(v *sdk.View, r *sdk.Result, f *sdk.Fleet, surplus uint32, reason str
 // called when the next one has been.
 func (p *Policy) drain(v *sdk.View, r *sdk.Result, f *sdk.Fleet, surplus uint32, reason string) {
 	since, ids, now := v.Executors.IdleSinceMS(), v.Executors.ID(), v.Decision.ElapsedMS()
-	sdk.SortByTime(f.IdleRunning, since)
+	f.LongestIdleFirst(v)
 	for _, row := range f.IdleRunning {
 		if surplus == 0 {
 			return
