@@ -38,7 +38,7 @@ Environment variables are a map, NAME: value, or a list of name and value.`,
 				}
 				return nil
 			}
-			return p.connected(func(c *client.Client) error { return p.apply(cmd.Context(), c, specs, mustBeNew) })
+			return p.connected(cmd.Context(), func(c *client.Client) error { return p.apply(cmd.Context(), c, specs, mustBeNew) })
 		},
 	}
 	cmd.Flags().StringArrayVarP(&files, "filename", "f", nil, "file with applications in YAML, or - for the standard input; may be given several times")

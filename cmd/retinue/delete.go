@@ -22,7 +22,7 @@ func newDelete(p *program) *cobra.Command {
 		Short: "Delete applications: their tasks end, their executors go, and they are forgotten",
 		Args:  takes(1, 0, "the names of applications"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return p.connected(func(c *client.Client) error {
+			return p.connected(cmd.Context(), func(c *client.Client) error {
 				for _, word := range args {
 					if err := p.deleteApp(cmd.Context(), c, word, timeout); err != nil {
 						return err
@@ -47,7 +47,7 @@ func (p *program) deleteApp(ctx context.Context, c *client.Client, word string, 
 	defer cancel()
 	_, err = c.Applications.DeleteApplication(ctx, &apiv1.DeleteApplicationRequest{Application: key.id, Namespace: key.namespace})
 	if kind, _, _ := client.Explain(err); kind == client.Late {
-		return failedf("application %s has stopped, and its executors were not gone after %v: the same command again waits longer", key, timeout)
+		return failedf("deleting application %s: its executors were not gone after %v; the same command again goes on waiting", key, timeout)
 	}
 	if err != nil {
 		return err

@@ -47,7 +47,7 @@ func describing(p *program, use string, aliases []string, what string, n int, te
 	return &cobra.Command{
 		Use: use, Aliases: aliases, Short: "Tell all about one " + name, Args: takes(n, n, what),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return p.connected(func(c *client.Client) error {
+			return p.connected(cmd.Context(), func(c *client.Client) error {
 				ctx, cancel := p.request(cmd.Context())
 				defer cancel()
 				text, err := tell(ctx, c, args)
@@ -182,7 +182,7 @@ func (p *program) describeExecutor(ctx context.Context, c *client.Client, app, w
 	if err != nil {
 		return "", err
 	}
-	members, _, err := p.executors(ctx, c, p.app(app), ids)
+	members, err := p.executors(ctx, c, p.app(app), ids)
 	if err != nil {
 		return "", err
 	}

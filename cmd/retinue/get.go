@@ -60,15 +60,28 @@ func (p *program) whose(ctx context.Context, c *client.Client, word string) ([]a
 	if word != "" {
 		return []appKey{p.app(word)}, nil
 	}
-	got, err := c.Applications.ListApplications(ctx, &apiv1.ListApplicationsRequest{Namespace: p.namespace})
-	if err != nil {
-		return nil, err
-	}
-	keys := make([]appKey, len(got.GetApplications()))
-	for i, a := range got.GetApplications() {
+	apps, err := p.applications(ctx, c, p.namespace)
+	keys := make([]appKey, len(apps))
+	for i, a := range apps {
 		keys[i] = keyOf(a)
 	}
-	return keys, nil
+	return keys, err
+}
+
+// applications lists those of a namespace, or all.
+func (p *program) applications(ctx context.Context, c *client.Client, namespace string) ([]*apiv1.Application, error) {
+	var all []*apiv1.Application
+	req := &apiv1.ListApplicationsRequest{Namespace: namespace}
+	for {
+		got, err := c.Applications.ListApplications(ctx, req)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, got.GetApplications()...)
+		if req.PageToken = got.GetNextPageToken(); req.GetPageToken() == "" {
+			return all, nil
+		}
+	}
 }
 
 // only is the one application that was named or that there is; what cannot be mixed needs it.

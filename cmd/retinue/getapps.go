@@ -20,7 +20,7 @@ func newGetApps(p *program) *cobra.Command {
 			if l.watch && len(args) > 1 {
 				return usagef("one application or all can be watched, not %d", len(args))
 			}
-			return p.connected(func(c *client.Client) error {
+			return p.connected(cmd.Context(), func(c *client.Client) error {
 				if l.watch {
 					return p.watchApps(cmd.Context(), c, l.format, args)
 				}
@@ -47,7 +47,7 @@ func (p *program) getApps(ctx context.Context, c *client.Client, format string, 
 	}
 	if len(names) == 0 {
 		var err error
-		if answer, err = c.Applications.ListApplications(ctx, &apiv1.ListApplicationsRequest{Namespace: p.namespace}); err != nil {
+		if answer.Applications, err = p.applications(ctx, c, p.namespace); err != nil {
 			return err
 		}
 	}

@@ -27,7 +27,7 @@ func newGetExecutors(p *program) *cobra.Command {
 			if app == "" && len(ids) > 0 {
 				return usagef("executors are numbered in each application: say which with --app")
 			}
-			return p.connected(func(c *client.Client) error {
+			return p.connected(cmd.Context(), func(c *client.Client) error {
 				if l.watch {
 					return p.watchExecutors(cmd.Context(), c, l.format, app, ids)
 				}
@@ -61,27 +61,35 @@ type member struct {
 }
 
 // executors lists those of one application whose numbers are given, or all.
-func (p *program) executors(ctx context.Context, c *client.Client, app appKey, ids []uint64) ([]member, *apiv1.ListExecutorsResponse, error) {
-	got, err := c.Applications.ListExecutors(ctx, &apiv1.ListExecutorsRequest{Application: app.id, Namespace: app.namespace})
-	if err != nil {
-		return nil, nil, err
+func (p *program) executors(ctx context.Context, c *client.Client, app appKey, ids []uint64) ([]member, error) {
+	all, err := p.allExecutors(ctx, c, app)
+	if err != nil || len(ids) == 0 {
+		return all, err
 	}
-	var members []member
-	for _, e := range got.GetExecutors() {
-		if len(ids) == 0 || slices.Contains(ids, e.GetId()) {
-			members = append(members, member{app: app, Executor: e})
-		}
-	}
+	members := slices.DeleteFunc(all, func(m member) bool { return !slices.Contains(ids, m.GetId()) })
 	for _, id := range ids {
 		if !slices.ContainsFunc(members, func(m member) bool { return m.GetId() == id }) {
-			return nil, nil, notFoundf("application %s has no executor %d: `retinue get executors --app %s` lists those there are", app, id, app)
+			return nil, notFoundf("application %s has no executor %d: `retinue get executors --app %s` lists those there are", app, id, app)
 		}
 	}
-	got.Executors = nil
-	for _, m := range members {
-		got.Executors = append(got.Executors, m.Executor)
+	return members, nil
+}
+
+func (p *program) allExecutors(ctx context.Context, c *client.Client, app appKey) ([]member, error) {
+	var all []member
+	req := &apiv1.ListExecutorsRequest{Application: app.id, Namespace: app.namespace}
+	for {
+		got, err := c.Applications.ListExecutors(ctx, req)
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range got.GetExecutors() {
+			all = append(all, member{app: app, Executor: e})
+		}
+		if req.PageToken = got.GetNextPageToken(); req.GetPageToken() == "" {
+			return all, nil
+		}
 	}
-	return members, got, nil
 }
 
 func (p *program) getExecutors(ctx context.Context, c *client.Client, format, app string, ids []uint64) error {
@@ -99,13 +107,16 @@ func (p *program) getExecutors(ctx context.Context, c *client.Client, format, ap
 		apps = []appKey{key}
 	}
 	var all []member
-	var answer *apiv1.ListExecutorsResponse
+	answer := &apiv1.ListExecutorsResponse{}
 	for _, key := range apps {
-		members, got, err := p.executors(ctx, c, key, ids)
+		members, err := p.executors(ctx, c, key, ids)
 		if err != nil {
 			return err
 		}
-		all, answer = append(all, members...), got
+		for _, m := range members {
+			answer.Executors = append(answer.Executors, m.Executor)
+		}
+		all = append(all, members...)
 	}
 	return executorOutput(app == "").show(p, format, all, answer, len(ids) == 1)
 }
@@ -132,7 +143,7 @@ func (p *program) watchExecutors(ctx context.Context, c *client.Client, format, 
 		if len(msg.GetDeleted()) > 0 {
 			return notFoundf("application %s was deleted", key)
 		}
-		members, _, err := p.executors(ctx, c, key, nil)
+		members, err := p.allExecutors(ctx, c, key)
 		if err != nil {
 			return err
 		}

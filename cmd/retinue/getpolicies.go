@@ -19,7 +19,7 @@ func newGetPolicies(p *program) *cobra.Command {
 		Use: "policies [NAME|DIGEST...]", Aliases: []string{"policy"},
 		Short: "List the policies that the daemon has",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return p.connected(func(c *client.Client) error { return p.getPolicies(cmd.Context(), c, l.format, args) })
+			return p.connected(cmd.Context(), func(c *client.Client) error { return p.getPolicies(cmd.Context(), c, l.format, args) })
 		},
 	}
 	l.flags(cmd)

@@ -34,7 +34,7 @@ func newGetTasks(p *program) *cobra.Command {
 			if f.states, err = taskStates(states); err != nil {
 				return err
 			}
-			return p.connected(func(c *client.Client) error {
+			return p.connected(cmd.Context(), func(c *client.Client) error {
 				if l.watch {
 					return p.watchTasks(cmd.Context(), c, l.format, f)
 				}

@@ -27,7 +27,7 @@ func newLogs(p *program) *cobra.Command {
 			}
 			key := p.app(args[0])
 			req := &apiv1.ReadExecutorLogRequest{Application: key.id, Namespace: key.namespace, Executor: ids[0], Follow: follow, TailLines: tail}
-			return p.connected(func(c *client.Client) error { return p.executorLog(cmd.Context(), c, req) })
+			return p.connected(cmd.Context(), func(c *client.Client) error { return p.executorLog(cmd.Context(), c, req) })
 		},
 	}
 	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on with what is added, until interrupted")
@@ -52,7 +52,7 @@ func newTaskLog(p *program) *cobra.Command {
 		Use: "task APP KEY", Short: "Print what a task wrote: its output here, the end of its standard error there",
 		Args: takes(2, 2, "an application and the key of one of its tasks"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return p.connected(func(c *client.Client) error { return p.taskLog(cmd.Context(), c, args[0], args[1]) })
+			return p.connected(cmd.Context(), func(c *client.Client) error { return p.taskLog(cmd.Context(), c, args[0], args[1]) })
 		},
 	}
 }

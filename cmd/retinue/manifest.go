@@ -22,24 +22,11 @@ import (
 func readManifest(name string, content []byte) ([]*apiv1.ApplicationSpec, error) {
 	m := manifest{file: name}
 	var specs []*apiv1.ApplicationSpec
-	decoder := yaml.NewDecoder(bytes.NewReader(content))
-	for {
-		var document yaml.Node
-		err := decoder.Decode(&document)
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			m.syntax(err)
-			break // what follows a syntax error cannot be understood
-		}
-		if len(document.Content) == 0 || isNull(document.Content[0]) { // a document of comments only
-			continue
-		}
+	m.documents(content, func(root *yaml.Node) {
 		spec := &apiv1.ApplicationSpec{}
-		m.message("", document.Content[0], spec.ProtoReflect())
+		m.message("", root, spec.ProtoReflect())
 		specs = append(specs, spec)
-	}
+	})
 	if len(specs) == 0 && len(m.problems) == 0 {
 		m.problems = append(m.problems, fmt.Errorf("%s: there is no application in it", name))
 	}
@@ -50,6 +37,25 @@ func readManifest(name string, content []byte) ([]*apiv1.ApplicationSpec, error)
 type manifest struct {
 	file     string
 	problems []error
+}
+
+// documents hands over the root of each document that has one.
+func (m *manifest) documents(content []byte, do func(root *yaml.Node)) {
+	decoder := yaml.NewDecoder(bytes.NewReader(content))
+	for {
+		var document yaml.Node
+		err := decoder.Decode(&document)
+		if errors.Is(err, io.EOF) {
+			return
+		}
+		if err != nil {
+			m.syntax(err)
+			return // what follows a syntax error cannot be understood
+		}
+		if len(document.Content) > 0 && !isNull(document.Content[0]) { // or else it holds nothing but comments
+			do(document.Content[0])
+		}
+	}
 }
 
 // add notes a problem. The path is that of a field, or empty for the document as a whole.
@@ -97,7 +103,7 @@ func (m *manifest) message(path string, node *yaml.Node, msg protoreflect.Messag
 			at = path + "." + at
 		}
 		if line, twice := seen[key.Value]; twice {
-			m.add(at, key, "this key is in line %d already", line)
+			m.add(path, key, "the key %q is in line %d already", key.Value, line)
 			continue
 		}
 		seen[key.Value] = key.Line
@@ -182,7 +188,7 @@ func (m *manifest) pairs(path string, node *yaml.Node, add func(name, value stri
 		seen[key.Value] = key.Line
 		switch {
 		case twice:
-			m.add(at, key, "this key is in line %d already", line)
+			m.add(path, key, "the key %q is in line %d already", key.Value, line)
 		case value.Kind != yaml.ScalarNode:
 			m.add(at, value, "this is %s, and must be a text", kindOf(value))
 		case isNull(value):
@@ -227,9 +233,9 @@ func (m *manifest) scalar(path string, node *yaml.Node, field protoreflect.Field
 	return protoreflect.Value{}, false
 }
 
-// wanted says for people what the kinds of field hold that a specification has.
+// wanted says for people what the kinds of field hold that a specification, or a task, has.
 var wanted = map[protoreflect.Kind]string{
-	protoreflect.StringKind: "a text", protoreflect.BoolKind: "true or false", protoreflect.DoubleKind: "a number",
+	protoreflect.StringKind: "a text", protoreflect.BytesKind: "a text", protoreflect.BoolKind: "true or false", protoreflect.DoubleKind: "a number",
 	protoreflect.Uint32Kind: "a whole number from 0 to 4294967295", protoreflect.Uint64Kind: "a whole number of 0 or more",
 }
 
@@ -237,6 +243,8 @@ func parseScalar(node *yaml.Node, kind protoreflect.Kind) (protoreflect.Value, e
 	switch kind {
 	case protoreflect.StringKind:
 		return protoreflect.ValueOfString(node.Value), nil
+	case protoreflect.BytesKind:
+		return protoreflect.ValueOfBytes([]byte(node.Value)), nil
 	case protoreflect.BoolKind:
 		return decoded(node, protoreflect.ValueOfBool)
 	case protoreflect.DoubleKind:

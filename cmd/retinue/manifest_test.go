@@ -91,8 +91,8 @@ func TestManifestErrors(t *testing.T) {
 		"snake case":       {"max_pending: 1\n", []string{`f.yaml:1: there is no key "max_pending"; did you mean "maxPending"?`}},
 		"deep unknown key": {"profiles:\n- name: x\n- name: y\n  solts: 2\n", []string{`f.yaml:4: profiles[1]: there is no key "solts"; did you mean "slots"?`}},
 		"far key":          {"policy: {colour: red}\n", []string{`f.yaml:1: policy: there is no key "colour"; there are policy, settings`}},
-		"twice":            {"id: a\nmode: follow\nid: b\n", []string{"f.yaml:3: id: this key is in line 1 already"}},
-		"twice in env":     {"profiles:\n- env:\n    A: 1\n    A: 2\n", []string{"f.yaml:4: profiles[0].env.A: this key is in line 3 already"}},
+		"twice":            {"id: a\nmode: follow\nid: b\n", []string{"f.yaml:3: the key \"id\" is in line 1 already"}},
+		"twice in env":     {"profiles:\n- env:\n    A: 1\n    A: 2\n", []string{"f.yaml:4: profiles[0].env: the key \"A\" is in line 3 already"}},
 		"bare duration":    {"profiles: [{idleTimeout: 10}]\n", []string{`f.yaml:1: profiles[0].idleTimeout: "10" is not a duration: write a number with a unit, such as 10s or 1m30s`}},
 		"zero duration":    {"profiles: [{idleTimeout: 0}]\n", []string{`"0" is not a duration`}},
 		"list duration":    {"profiles: [{idleTimeout: [10s]}]\n", []string{`a list is not a duration`}},
@@ -109,7 +109,8 @@ func TestManifestErrors(t *testing.T) {
 		"everything at once": {"ids: a\nmaxPending: x\n---\nmods: follow\n", []string{
 			`f.yaml:1: there is no key "ids"; did you mean "id"?`, `f.yaml:2: maxPending:`, `f.yaml:4: there is no key "mods"; did you mean "mode"?`,
 		}},
-		"control bytes": {"\"a\\e[2Jb\": 1\nid: \"\\e[2J\"\nmaxPending: \"\\a\"\n", []string{`there is no key "a\x1b[2Jb"`, `maxPending: "" is not`}},
+		"control bytes in paths": {"labels: {\"\\e[2J\": [1]}\n\"\\e\": 1\n\"\\e\": 2\n", []string{"labels.[2J: this is a list", "f.yaml:3: the key \"\\x1b\" is in line 2"}},
+		"control bytes":          {"\"a\\e[2Jb\": 1\nid: \"\\e[2J\"\nmaxPending: \"\\a\"\n", []string{`there is no key "a\x1b[2Jb"`, `maxPending: "" is not`}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := readManifest("f.yaml", []byte(c.text))

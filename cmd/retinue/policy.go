@@ -47,7 +47,7 @@ With --app it decides for that application from its next decision on, with --def
   retinue policy load my.wasm --app web --settings '{"idle":"1m"}'`,
 		Args: exactly("load", "a policy: a file, a name or a digest"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return p.connected(func(c *client.Client) error { return p.loadPolicy(cmd.Context(), c, args[0], b) })
+			return p.connected(cmd.Context(), func(c *client.Client) error { return p.loadPolicy(cmd.Context(), c, args[0], b) })
 		},
 	}
 	cmd.Flags().StringVar(&b.name, "name", "", "name under which a file is kept; the one in its manifest when empty")
@@ -166,7 +166,7 @@ func newPolicyStatus(p *program) *cobra.Command {
 		Use: "status APP", Short: "Say who decides for an application, and how it goes",
 		Args: exactly("status", "the name of an application"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return p.connected(func(c *client.Client) error {
+			return p.connected(cmd.Context(), func(c *client.Client) error {
 				ctx, cancel := p.request(cmd.Context())
 				defer cancel()
 				got, err := c.Applications.GetApplication(ctx, &apiv1.GetApplicationRequest{Application: args[0], Namespace: p.namespace})
@@ -203,7 +203,7 @@ func newPolicyRollback(p *program) *cobra.Command {
 		Use: "rollback APP", Short: "Go back to the policy that decided before",
 		Args: exactly("rollback", "the name of an application"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return p.connected(func(c *client.Client) error {
+			return p.connected(cmd.Context(), func(c *client.Client) error {
 				ctx, cancel := p.request(cmd.Context())
 				defer cancel()
 				back, err := c.Policies.RollbackPolicy(ctx, &apiv1.RollbackPolicyRequest{Application: args[0], Namespace: p.namespace})

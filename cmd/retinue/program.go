@@ -62,13 +62,19 @@ func (p *program) commands() []*cobra.Command {
 	}
 }
 
+// startTime is how long a daemon that was started a moment ago gets to open its door.
+const startTime = 3 * time.Second
+
 // connected runs do with a connection to the daemon.
-func (p *program) connected(do func(c *client.Client) error) error {
+func (p *program) connected(ctx context.Context, do func(c *client.Client) error) error {
 	c, err := client.New(p.daemon)
 	if err != nil {
 		return usagef("%v", err)
 	}
 	defer func() { _ = c.Close() }()
+	ctx, cancel := context.WithTimeout(ctx, startTime)
+	_ = c.Wait(ctx) // if nobody comes, the call itself says so
+	cancel()
 	if err := do(c); err != nil {
 		return p.explain(err)
 	}

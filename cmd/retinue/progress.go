@@ -20,11 +20,13 @@ type progress struct {
 	out   io.Writer
 	live  bool
 	quiet bool
-	all   int
-	began time.Time
+	// passing is set if nothing shall be left of it: a single command's output says all there is.
+	passing bool
+	all     int
+	began   time.Time
 
 	mu      sync.Mutex
-	states  map[uint64]apiv1.TaskState
+	states  map[string]apiv1.TaskState
 	counts  [apiv1.TaskState_TASK_STATE_EXPIRED + 1]int
 	workers string
 	drawn   bool
@@ -41,7 +43,7 @@ func newProgress(out io.Writer, all int, quiet bool) *progress {
 	file, ok := out.(*os.File)
 	return &progress{
 		out: out, live: ok && term.IsTerminal(int(file.Fd())), quiet: quiet, all: all, began: time.Now(),
-		states: make(map[uint64]apiv1.TaskState, all),
+		states: make(map[string]apiv1.TaskState, all),
 	}
 }
 
@@ -49,11 +51,11 @@ func newProgress(out io.Writer, all int, quiet bool) *progress {
 func (g *progress) see(t *apiv1.Task) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if before, known := g.states[t.GetId()]; known {
+	if before, known := g.states[t.GetKey()]; known {
 		g.counts[before]--
 	}
 	state := min(max(t.GetState(), 0), apiv1.TaskState_TASK_STATE_EXPIRED)
-	g.states[t.GetId()] = state
+	g.states[t.GetKey()] = state
 	g.counts[state]++
 	g.draw()
 }
@@ -108,7 +110,7 @@ func (g *progress) draw() {
 	if g.live {
 		every = drawEvery
 	}
-	if g.quiet || time.Since(g.last) < every {
+	if g.quiet || (g.passing && !g.live) || time.Since(g.last) < every {
 		return
 	}
 	g.last = time.Now()
@@ -158,6 +160,10 @@ func (g *progress) clear() {
 
 // done leaves the last state of things on the screen.
 func (g *progress) done() {
+	if g.passing {
+		g.clear()
+		return
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.quiet {

@@ -41,7 +41,7 @@ func releasing(p *program, use, short, done string, kill bool) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return p.connected(func(c *client.Client) error {
+			return p.connected(cmd.Context(), func(c *client.Client) error {
 				ctx, cancel := p.request(cmd.Context())
 				defer cancel()
 				key := p.app(args[0])
@@ -79,7 +79,7 @@ func newKillTask(p *program) *cobra.Command {
 			if named != 1 {
 				return usagef("say which tasks to cancel: by their keys, or with --job, or with --all, and not by two of these")
 			}
-			return p.connected(func(c *client.Client) error {
+			return p.connected(cmd.Context(), func(c *client.Client) error {
 				return p.cancelTasks(cmd.Context(), c, args[0], &apiv1.CancelTasksRequest{Keys: args[1:], Job: job, All: all})
 			})
 		},

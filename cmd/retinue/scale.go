@@ -21,7 +21,7 @@ func newScale(p *program) *cobra.Command {
 			if err != nil {
 				return usagef("%q is not a number of executors: write a whole number of 0 or more", args[1])
 			}
-			return p.connected(func(c *client.Client) error { return p.scale(cmd.Context(), c, args[0], profile, uint32(count)) })
+			return p.connected(cmd.Context(), func(c *client.Client) error { return p.scale(cmd.Context(), c, args[0], profile, uint32(count)) })
 		},
 	}
 	cmd.Flags().StringVar(&profile, "profile", "", "kind of executor; may be left out when there is only one")

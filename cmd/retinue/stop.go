@@ -15,7 +15,7 @@ func newStop(p *program) *cobra.Command {
 		Use: "stop APP...", Short: "End the work of applications, for good; what they did can still be looked at",
 		Args: takes(1, 0, "the names of applications"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return p.connected(func(c *client.Client) error {
+			return p.connected(cmd.Context(), func(c *client.Client) error {
 				for _, word := range args {
 					if err := p.stop(cmd.Context(), c, word, keep); err != nil {
 						return err

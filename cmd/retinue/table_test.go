@@ -106,8 +106,12 @@ func TestAppState(t *testing.T) {
 		app         *apiv1.Application
 		state, note string
 	}{
-		{with(true, false, true), "Stopped", "l"}, {with(false, true, false), "Ready", ""}, {with(false, true, true), "Ready", "l"},
-		{with(false, false, true), "Limited", "l"}, {with(false, false, false), "Progressing", "r"}, {&apiv1.Application{}, "Progressing", ""},
+		{with(true, false, true), "Stopped", "l"},
+		{with(false, true, false), "Ready", ""},
+		{with(false, true, true), "Ready", "l"},
+		{with(false, false, true), "Limited", "l"},
+		{with(false, false, false), "Progressing", "r"},
+		{&apiv1.Application{}, "Progressing", ""},
 	} {
 		if state, note := appState(c.app), appNote(c.app); state != c.state || note != c.note {
 			t.Errorf("%v: %s, %q; want %s, %q", c.app.GetStatus(), state, note, c.state, c.note)

@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/keepalive"
@@ -80,6 +82,7 @@ func New(cfg Config) (*Client, error) {
 	}
 	options = append(options, grpc.WithTransportCredentials(creds),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(apiv1.MaxMessage), grpc.MaxCallSendMsgSize(apiv1.MaxMessage)),
+		grpc.WithConnectParams(connecting()),
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 20 * time.Second, Timeout: 10 * time.Second}))
 	if cfg.TokenFile != "" {
 		token, err := readToken(cfg.TokenFile)
@@ -98,8 +101,30 @@ func New(cfg Config) (*Client, error) {
 	}, nil
 }
 
+// Wait waits until the daemon can be reached, or ctx ends. Calls fail at once where nobody listens; whoever has just started a daemon waits first.
+func (c *Client) Wait(ctx context.Context) error {
+	c.conn.Connect()
+	for {
+		state := c.conn.GetState()
+		if state == connectivity.Ready {
+			return nil
+		}
+		if !c.conn.WaitForStateChange(ctx, state) {
+			return context.Cause(ctx)
+		}
+		c.conn.Connect()
+	}
+}
+
 // Close ends the connection and every call on it.
 func (c *Client) Close() error { return c.conn.Close() }
+
+// connecting tries again soon: the daemon is on this machine, or one that is starting.
+func connecting() grpc.ConnectParams {
+	again := backoff.DefaultConfig
+	again.BaseDelay, again.MaxDelay = 100*time.Millisecond, 5*time.Second
+	return grpc.ConnectParams{Backoff: again, MinConnectTimeout: 5 * time.Second}
+}
 
 func transport(cfg Config) (credentials.TransportCredentials, error) {
 	if cfg.CAFile != "" {

@@ -1,0 +1,114 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	apiv1 "github.com/retinue-sched/retinue/api/v1"
+	"github.com/retinue-sched/retinue/sdk/client"
+)
+
+// followed is what is seen of a job.
+type followed struct {
+	p        *program
+	o        runOptions
+	job      client.Job
+	progress *progress
+	failed   []*apiv1.Task // the first few
+	err      error         // of writing output
+}
+
+// shownFailures is how many failed tasks are told of one by one.
+const shownFailures = 10
+
+// changed sees one task's change, on one goroutine.
+func (f *followed) changed(t *apiv1.Task) {
+	f.progress.see(t)
+	if t.GetState() < apiv1.TaskState_TASK_STATE_SUCCEEDED {
+		return
+	}
+	if t.GetState() != apiv1.TaskState_TASK_STATE_SUCCEEDED && len(f.failed) < shownFailures {
+		f.failed = append(f.failed, t)
+	}
+	if err := f.write(t); err != nil && f.err == nil {
+		f.err = failedf("writing the output of task %s: %v", t.GetKey(), err)
+	}
+}
+
+func (f *followed) write(t *apiv1.Task) error {
+	output := t.GetResult().GetOutput()
+	if t.GetResult().GetTruncated() {
+		fmt.Fprintf(f.p.err, "retinue: the output of task %s was cut at %d bytes\n", clean(t.GetKey()), len(output))
+	}
+	if f.o.outputDir != "" {
+		return os.WriteFile(filepath.Join(f.o.outputDir, fileName(t.GetKey())), output, 0o644)
+	}
+	f.progress.clear()
+	if _, err := f.p.out.Write(output); err != nil {
+		return err
+	}
+	if !f.o.list() {
+		_, err := f.p.err.Write(t.GetResult().GetErrors())
+		return err
+	}
+	return nil
+}
+
+// failure tells which tasks failed and why. The exit code of a single command is the command's.
+func (f *followed) failure() error {
+	if !f.o.list() && len(f.failed) == 1 {
+		t := f.failed[0]
+		code := int(t.GetResult().GetExitCode())
+		if code <= 0 || code > 255 {
+			code = exitFailed
+		}
+		return &exitError{code: code, err: errors.New(taskFailure(t))}
+	}
+	var b strings.Builder
+	for _, t := range f.failed {
+		b.WriteString(taskFailure(t))
+		if words := lastWords(t); words != "" {
+			b.WriteString(": " + words)
+		}
+		b.WriteString("\n")
+	}
+	fmt.Fprintf(&b, "%d of %d tasks did not succeed", f.progress.unsuccessful(), len(f.job.Tasks))
+	return failedf("%s", b.String())
+}
+
+func taskFailure(t *apiv1.Task) string {
+	text := clean(t.GetResult().GetText())
+	if text == "" {
+		text = fmt.Sprintf("exit code %d", t.GetResult().GetExitCode())
+	}
+	return fmt.Sprintf("task %s %s after %d attempts: %s", clean(t.GetKey()), stateName(t.GetState()), t.GetAttempt(), text)
+}
+
+// lastWords is the last line of what a task wrote to its standard error, which most often says why it failed.
+func lastWords(t *apiv1.Task) string {
+	const most = 200
+	lines := bytes.Split(bytes.TrimSpace(t.GetResult().GetErrors()), []byte("\n"))
+	words := clean(string(bytes.TrimSpace(lines[len(lines)-1])))
+	if runes := []rune(words); len(runes) > most {
+		words = string(runes[:most]) + "…"
+	}
+	return words
+}
+
+// fileName is a name for the output of a task. Keys are anything; what they may not do is lead out of the folder.
+func fileName(key string) string {
+	name := strings.Map(func(r rune) rune {
+		if r == '/' || r == os.PathSeparator || r == 0 {
+			return '_'
+		}
+		return r
+	}, key)
+	if strings.Trim(name, ".") == "" {
+		return "_" + name
+	}
+	return name
+}
