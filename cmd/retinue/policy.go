@@ -96,8 +96,9 @@ func (p *program) loadPolicy(ctx context.Context, c *client.Client, policy strin
 		}
 		return nil
 	}
+	app := p.app(b.app)
 	bound, err := c.Policies.BindPolicy(ctx, &apiv1.BindPolicyRequest{
-		Application: b.app, Namespace: p.namespace, Mode: b.mode, Binding: &apiv1.PolicyBinding{Policy: policy, Settings: settings},
+		Application: app.id, Namespace: app.namespace, Mode: b.mode, Binding: &apiv1.PolicyBinding{Policy: policy, Settings: settings},
 	})
 	if err != nil {
 		return err
@@ -163,13 +164,22 @@ func upload(ctx context.Context, c *client.Client, name string, module []byte) (
 
 func newPolicyStatus(p *program) *cobra.Command {
 	return &cobra.Command{
-		Use: "status APP", Short: "Say who decides for an application, and how it goes",
-		Args: exactly("status", "the name of an application"),
+		Use: "status [APP]", Short: "Say who decides for an application, or for all, and how it goes",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return usagef("status takes the name of one application, or none for all, and got %d arguments", len(args))
+			}
+			return nil
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.connected(cmd.Context(), func(c *client.Client) error {
 				ctx, cancel := p.request(cmd.Context())
 				defer cancel()
-				got, err := c.Applications.GetApplication(ctx, &apiv1.GetApplicationRequest{Application: args[0], Namespace: p.namespace})
+				if len(args) == 0 {
+					return p.policyStatuses(ctx, c)
+				}
+				app := p.app(args[0])
+				got, err := c.Applications.GetApplication(ctx, &apiv1.GetApplicationRequest{Application: app.id, Namespace: app.namespace})
 				if err != nil {
 					return err
 				}
@@ -178,6 +188,27 @@ func newPolicyStatus(p *program) *cobra.Command {
 			})
 		},
 	}
+}
+
+// policyStatuses shows in a line for each application who decides for it.
+func (p *program) policyStatuses(ctx context.Context, c *client.Client) error {
+	apps, err := p.applications(ctx, c, p.namespace)
+	if err != nil {
+		return err
+	}
+	if len(apps) == 0 {
+		return notFoundf("there are no applications: make one with `retinue apply`")
+	}
+	p.printf("%s", newTable([]column[*apiv1.Application]{
+		{title: "APPLICATION", cell: func(a *apiv1.Application) string { return keyOf(a).String() }},
+		{title: "POLICY", cell: func(a *apiv1.Application) string { return a.GetStatus().GetPolicy().GetPolicy() }},
+		{title: "DIGEST", cell: func(a *apiv1.Application) string { return shortDigest(a.GetStatus().GetPolicy().GetDigest()) }},
+		{title: "MODE", cell: func(a *apiv1.Application) string { return a.GetStatus().GetMode() }},
+		{title: "SWAPS", cell: func(a *apiv1.Application) string { return fmt.Sprint(a.GetStatus().GetPolicy().GetSwaps()) }},
+		{title: "FAULTS", cell: func(a *apiv1.Application) string { return fmt.Sprint(a.GetStatus().GetPolicy().GetFaults()) }},
+		{title: "LAST FAULT", cell: func(a *apiv1.Application) string { return a.GetStatus().GetPolicy().GetLastFault() }},
+	}, false).lines(apps...))
+	return nil
 }
 
 // policyStatus tells how an application's policy does.
@@ -206,7 +237,8 @@ func newPolicyRollback(p *program) *cobra.Command {
 			return p.connected(cmd.Context(), func(c *client.Client) error {
 				ctx, cancel := p.request(cmd.Context())
 				defer cancel()
-				back, err := c.Policies.RollbackPolicy(ctx, &apiv1.RollbackPolicyRequest{Application: args[0], Namespace: p.namespace})
+				app := p.app(args[0])
+				back, err := c.Policies.RollbackPolicy(ctx, &apiv1.RollbackPolicyRequest{Application: app.id, Namespace: app.namespace})
 				if err != nil {
 					return err
 				}
