@@ -33,7 +33,7 @@ func TestTour(t *testing.T) {
 				return err
 			}
 			// Where the tour breaks off, what it started must end: the daemon holds the script's output open.
-			script := "set -e\ntrap 'kill $(jobs -p) 2>/dev/null; bin/retinue local down >/dev/null' EXIT\n" + tour(t, string(text))
+			script := "set -e\ntrap 'kill $(jobs -p) 2>/dev/null || true; bin/retinue local down >/dev/null || true' EXIT\n" + tour(t, string(text))
 			for _, name := range []string{"PATH", "HOME", "GOFLAGS", "GOPROXY", "GOCACHE", "GOMODCACHE", "GOPATH", "GOTOOLCHAIN", "GONOSUMDB", "GOSUMDB"} {
 				if value, set := os.LookupEnv(name); set {
 					env.Setenv(name, value)
