@@ -62,6 +62,7 @@ func setUp(t *testing.T, env *testscript.Env, bin string) error {
 	env.Setenv("RETINUE_EXECUTORS__PROGRAM", filepath.Join(bin, "retinue-executor"))
 	env.Setenv("RETINUE_CLUSTER__KUBECONFIG", in("c/kubeconfig"))
 	env.Setenv("RETINUE_TELEMETRY__ADDRESS", "")
+	env.Setenv("RETINUE_POLICY__INTERPRETER", "true") // compiling takes its time, cannot be broken off, and is not what is tested here
 	env.Defer(func() {
 		const bound = time.Minute
 		ctx, cancel := context.WithTimeout(context.Background(), bound) // the test's own context may be over
