@@ -80,4 +80,4 @@ func (b bindings) Rollback(ctx context.Context, app runner.Key) (policy.Module, 
 func (b bindings) Bound(app runner.Key) policy.Module { return b.Host.Bound(app.String()) }
 
 // Forget drops an application's binding.
-func (b bindings) Forget(app runner.Key) { b.Host.Release(app.String()) }
+func (b bindings) Forget(app runner.Key) { b.Release(app.String()) }

@@ -130,7 +130,7 @@ func (c Config) Validate() error {
 	}
 	within := func(section string, err error) {
 		if err != nil {
-			for _, line := range strings.Split(err.Error(), "\n") {
+			for line := range strings.SplitSeq(err.Error(), "\n") {
 				errs = append(errs, fmt.Errorf("%s.%s", section, line))
 			}
 		}

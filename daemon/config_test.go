@@ -29,6 +29,7 @@ func TestExecutorsMustFindTheDaemon(t *testing.T) {
 		{"loopback with TLS for clients, a socket for executors", l{Socket: "/s", Address: "127.0.0.1:7000", CertFile: "c", KeyFile: "k"}, e{Address: "unix:///s"}, ""},
 		{"plain text for all to see", l{Address: "10.0.0.1:7000"}, e{}, "listen.address:"},
 		{"others, TLS", l{Address: "daemon.example:7000", CertFile: "c", KeyFile: "k"}, e{}, ""},
+		{"no address", l{Address: "7000"}, e{}, "listen.address:"},
 		{"no host", l{Address: ":7000", CertFile: "c", KeyFile: "k"}, e{CAFile: "ca"}, "executors.address:"},
 		{"every host", l{Address: "0.0.0.0:7000", CertFile: "c", KeyFile: "k"}, e{CAFile: "ca"}, "executors.address:"},
 		{"every host, IPv6", l{Address: "[::]:7000", CertFile: "c", KeyFile: "k"}, e{CAFile: "ca"}, "executors.address:"},

@@ -56,7 +56,7 @@ type Daemon struct {
 // New takes the state folder, opens the listeners and readies every part. Nothing is served yet. The error names the setting that is wrong; after
 // one nothing is left open. Close must be called if Run is not.
 func New(cfg Config, log *slog.Logger) (ready *Daemon, err error) {
-	if err := cfg.Validate(); err != nil {
+	if err = cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("checking the configuration:\n%w", err)
 	}
 	klog.SetSlogLogger(log.With(slog.String("from", "client-go"))) // client-go logs through klog, whatever one does
@@ -73,7 +73,7 @@ func New(cfg Config, log *slog.Logger) (ready *Daemon, err error) {
 		return nil, fmt.Errorf("preparing telemetry: %w", err)
 	}
 	for _, prepare := range []func() error{
-		d.Reload,
+		func() error { return d.Reload(context.Background()) },
 		d.listen, // before connect: executors are told the port
 		d.connect,
 		d.serve,
@@ -176,7 +176,7 @@ func (d *Daemon) serve() (err error) {
 
 // Reload reads again what may change while the daemon runs: the token file. If it is wrong nothing changes. A file that holds no token any more is
 // taken for one that is being written.
-func (d *Daemon) Reload() error {
+func (d *Daemon) Reload(ctx context.Context) error {
 	file := d.cfg.Listen.TokenFile
 	if file == "" {
 		return nil
@@ -195,7 +195,7 @@ func (d *Daemon) Reload() error {
 	if err := d.tokens.Replace(text); err != nil {
 		return fmt.Errorf("reading listen.tokenFile %s:\n%w", file, err)
 	}
-	d.log.LogAttrs(context.Background(), slog.LevelInfo, "tokens read", slog.Int("count", d.tokens.Len()))
+	d.log.LogAttrs(ctx, slog.LevelInfo, "tokens read", slog.Int("count", d.tokens.Len()))
 	return nil
 }
 
@@ -221,7 +221,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 		// They may still write: the state folder stays ours until the process ends. What they hold is not touched behind their back.
 		return errors.Join(err, fmt.Errorf("stopping: %s did not end within shutdownGrace (%v)", strings.Join(left, ", "), d.cfg.ShutdownGrace))
 	}
-	return errors.Join(err, d.Close())
+	return errors.Join(err, d.Close()) //nolint:contextcheck // ctx is done, and yet all must be closed
 }
 
 // Addresses lists where the daemon listens, in the order socket, TCP.

@@ -74,7 +74,7 @@ func freePort(t *testing.T) string {
 // settings are those of a daemon that lives in one short folder.
 func settings(t *testing.T, kubeconfig string) daemon.Config {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "d") // t.TempDir may be too long for a socket
+	dir, err := os.MkdirTemp("", "d") //nolint:usetesting // t.TempDir may be too long for a socket
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,6 +83,8 @@ func settings(t *testing.T, kubeconfig string) daemon.Config {
 	cfg.State, cfg.Listen.Socket = filepath.Join(dir, "state"), filepath.Join(dir, "d.sock")
 	cfg.Listen.Address, cfg.Telemetry.Address = "127.0.0.1:0", freePort(t)
 	cfg.Cluster.Kubeconfig = kubeconfig
+	cfg.Policy.Interpreter = true // compiling takes its time, and is not what is tested here
+	cfg.ShutdownGrace = time.Minute
 	return cfg
 }
 
@@ -108,7 +110,7 @@ func becomesReady(t *testing.T, address string, ended <-chan error) {
 	t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	limit := time.After(2 * time.Minute) // the policies are compiled
+	limit := time.After(2 * time.Minute)
 	for {
 		status, body := get(t, "http://"+address+"/readyz")
 		if status == http.StatusOK {
@@ -129,7 +131,6 @@ func TestLifeOfADaemon(t *testing.T) {
 	before := goleak.IgnoreCurrent()
 	kubeconfig, end := kubernetes(t)
 	cfg := settings(t, kubeconfig)
-	cfg.Policy.CacheDir = filepath.Join(t.TempDir(), "modules")
 	d, err := daemon.New(cfg, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
@@ -235,19 +236,19 @@ func TestReload(t *testing.T) {
 	}
 	defer func() { _ = d.Close() }()
 	write(line)
-	if err := d.Reload(); err != nil || !strings.Contains(log.String(), "count=1") {
+	if err := d.Reload(t.Context()); err != nil || !strings.Contains(log.String(), "count=1") {
 		t.Errorf("got %v; %s", err, log.String())
 	}
 	for text, want := range map[string]string{"": "no token", "# all gone\n": "no token", "half a li": "line 1"} {
 		write(text)
-		if err := d.Reload(); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "listen.tokenFile") {
+		if err := d.Reload(t.Context()); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "listen.tokenFile") {
 			t.Errorf("%q gave %v", text, err)
 		}
 	}
 	if err := os.Remove(cfg.Listen.TokenFile); err != nil {
 		t.Fatal(err)
 	}
-	if err := d.Reload(); !errors.Is(err, fs.ErrNotExist) {
+	if err := d.Reload(t.Context()); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a file that is gone gave %v", err)
 	}
 }

@@ -80,8 +80,8 @@ func (e Executors) validate(l Listen) error {
 	switch onSocket := strings.HasPrefix(address, unixScheme); {
 	case onSocket && e.CAFile != "":
 		return fmt.Errorf("caFile: executors would speak TLS to the Unix socket %s, which does not: leave it out, or let them come by listen.address", address)
-	case onSocket, err != nil: // what is wrong with listen.address is said elsewhere
-		return nil
+	case onSocket, err != nil:
+		return nil //nolint:nilerr // that listen.address is malformed is said of listen.address
 	case unspecified(host):
 		return fmt.Errorf("address: listen.address %q is where the daemon listens, in an executor it would lead to the executor itself: write the address at which executors find the daemon", l.Address)
 	case loopback(address) && l.CertFile != "" && e.CAFile == "":

@@ -62,7 +62,7 @@ func (s *sequence) Run(ctx context.Context) (left []string, err error) {
 	case e := <-endings:
 		err = e.failure()
 	}
-	return s.stop(started), err
+	return s.stop(ctx, started), err
 }
 
 // failure is what an ending before its time means: even a part that returned without an error has failed, since nobody told it to end.
@@ -74,7 +74,7 @@ func (e ending) failure() error {
 }
 
 // stop tells the parts to end, the last one first, and returns the names of those that have not.
-func (s *sequence) stop(started []running) (left []string) {
+func (s *sequence) stop(ctx context.Context, started []running) (left []string) {
 	deadline := time.Now().Add(s.patience)
 	for _, r := range slices.Backward(started) {
 		r.cancel(errStopped)
@@ -84,7 +84,7 @@ func (s *sequence) stop(started []running) (left []string) {
 		case <-r.ended:
 		case <-late.C:
 			left = append(left, r.name)
-			s.log.LogAttrs(context.Background(), slog.LevelError, "part did not end in time and is left behind",
+			s.log.LogAttrs(ctx, slog.LevelError, "part did not end in time and is left behind",
 				slog.String("part", r.name), slog.Duration("patience", patience))
 		}
 		late.Stop()

@@ -39,10 +39,10 @@ func listenUnix(path string) (*socket, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listening on listen.socket: %w", err)
 	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+	if err = os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, fmt.Errorf("making the folder of listen.socket: %w", err)
 	}
-	if err := vacant(path); err != nil {
+	if err = vacant(path); err != nil {
 		return nil, fmt.Errorf("listening on listen.socket %s: %w", path, err)
 	}
 	s, err := moveIn(path)
@@ -88,7 +88,7 @@ func moveIn(path string) (*socket, error) {
 		return nil, err
 	}
 	l.SetUnlinkOnClose(false)
-	if err := errors.Join(os.Chmod(temp, 0o600), os.Rename(temp, path)); err != nil {
+	if err = errors.Join(os.Chmod(temp, 0o600), os.Rename(temp, path)); err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
 	own, err := os.Lstat(path)

@@ -10,10 +10,10 @@ import (
 	"testing"
 )
 
-// shortDir is a folder with a short path: t.TempDir holds the test's name and may be too long for a socket.
+// shortDir is a folder with a short path.
 func shortDir(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "s")
+	dir, err := os.MkdirTemp("", "s") //nolint:usetesting // t.TempDir may be too long for a socket
 	if err != nil {
 		t.Fatal(err)
 	}

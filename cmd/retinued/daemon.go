@@ -40,7 +40,7 @@ func runDaemon(ctx context.Context, args []string, out, logTo io.Writer) error {
 		return usageError{err}
 	}
 	log := slog.New(handler)
-	d, err := daemon.New(cfg, log)
+	d, err := daemon.New(cfg, log) //nolint:contextcheck // opening and closing is not broken off
 	if err != nil {
 		return err
 	}
@@ -77,7 +77,7 @@ func (r *reloader) reload(ctx context.Context) {
 		err = cfg.Validate()
 	}
 	if err == nil {
-		err = r.daemon.Reload()
+		err = r.daemon.Reload(ctx)
 	}
 	if err != nil {
 		r.log.LogAttrs(ctx, slog.LevelError, "configuration not reloaded: the one before stays in force", slog.String("error", err.Error()))

@@ -142,25 +142,25 @@ func TestWatcherRuns(t *testing.T) {
 
 // A daemon that runs takes a changed configuration, and says which of the changed keys need a restart; a wrong one changes nothing.
 func TestRunningDaemonReloads(t *testing.T) {
-	dir, err := os.MkdirTemp("", "r") // t.TempDir may be too long for a socket
+	dir, err := os.MkdirTemp("", "r") //nolint:usetesting // t.TempDir may be too long for a socket
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	kubeconfig := write(t, "kubeconfig", "apiVersion: v1\nkind: Config\nclusters: [{name: c, cluster: {server: 'https://127.0.0.1:1'}}]\ncontexts: [{name: c, context: {cluster: c}}]\ncurrent-context: c\n")
-	config := write(t, "config.yaml", "shutdownGrace: 5s\n")
+	config := write(t, "config.yaml", "executors: {image: a}\n")
 	log := lines{to: make(chan string, 1000)}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	ended := make(chan error, 1)
 	go func() {
 		ended <- run(ctx, []string{
-			"--config", config, "--cluster.kubeconfig", kubeconfig, "--telemetry.address=", "--state", filepath.Join(dir, "state"), "--listen.socket", filepath.Join(dir, "s"),
+			"--config", config, "--cluster.kubeconfig", kubeconfig, "--telemetry.address=", "--policy.interpreter", "--shutdownGrace=1m", "--state", filepath.Join(dir, "state"), "--listen.socket", filepath.Join(dir, "s"),
 		}, log, log)
 	}()
 	log.await(ctx, t, "retinued starts")
-	overwrite(t, config, "shutdownGrace: 6s\ntelemetry: {logLevel: debug}\n")
-	log.await(ctx, t, `configuration reloaded","restart_needed_for":["shutdownGrace"]`)
+	overwrite(t, config, "executors: {image: b}\ntelemetry: {logLevel: debug}\n")
+	log.await(ctx, t, `configuration reloaded","restart_needed_for":["executors.image"]`)
 	overwrite(t, config, "shutdownGrace: soon\n")
 	log.await(ctx, t, "configuration not reloaded")
 	cancel()
