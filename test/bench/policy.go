@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/retinue-sched/retinue/daemon/allocator"
@@ -18,8 +19,10 @@ import (
 	"github.com/retinue-sched/retinue/sdk"
 )
 
-// policyCalls is how often each question is asked.
-const policyCalls = 400
+const (
+	policyCalls = 400 // how often each question is asked
+	surplus     = 100 // executors too many in the fleet that is too large
+)
 
 // policies measures a question about ten thousand executors to each shipped policy, as the daemon asks it: with every limit on.
 func policies(ctx context.Context, _ settings) (rows []row, err error) {
@@ -36,15 +39,33 @@ func policies(ctx context.Context, _ settings) (rows []row, err error) {
 		if _, _, err := host.Bind(ctx, "default/app", policy.Binding{Policy: m.Name}); err != nil {
 			return nil, err
 		}
-		for _, hook := range []hostabi.Hook{hostabi.HookAllocate, hostabi.HookRelease} {
-			asked, err := ask(ctx, host, m, hook, crowd.question)
+		for _, q := range questions(crowd.question) {
+			asked, err := ask(ctx, host, m, q)
 			if err != nil {
-				return nil, fmt.Errorf("asking %s to %v: %w", m.Name, hook, err)
+				return nil, fmt.Errorf("asking %s to %s: %w", m.Name, q.name, err)
 			}
 			rows = append(rows, asked...)
 		}
 	}
 	return rows, nil
+}
+
+// question is what a policy is asked.
+type question struct {
+	name string
+	allocator.Input
+}
+
+// questions are about a fleet at rest, of which policies see from the counters that there is nothing to do, and about one that is too large, for
+// which they must look at every executor.
+func questions(rest *allocator.Input) []*question {
+	large := *rest
+	large.Profiles = slices.Clone(rest.Profiles)
+	p := &large.Profiles[0]
+	p.Target, p.Ceiling, p.ReleaseIdleMS = p.Target-surplus, p.Ceiling-surplus, 1
+	list := []*question{{"allocate at rest", *rest}, {"release at rest", *rest}, {fmt.Sprintf("release %d", surplus), large}}
+	list[0].Hook, list[1].Hook, list[2].Hook = hostabi.HookAllocate, hostabi.HookRelease, hostabi.HookRelease
+	return list
 }
 
 // openHost returns a host with the limits that a daemon has by default.
@@ -67,8 +88,8 @@ func openHost() (*policy.Host, func() error, error) {
 }
 
 // ask asks one question again and again, and each time makes the view that it needs once more, to tell apart what that costs.
-func ask(ctx context.Context, host *policy.Host, m modules.Module, hook hostabi.Hook, in *allocator.Input) ([]row, error) {
-	projection, err := projectionOf(m, hook)
+func ask(ctx context.Context, host *policy.Host, m modules.Module, q *question) ([]row, error) {
+	projection, err := projectionOf(m, q.Hook)
 	if err != nil {
 		return nil, err
 	}
@@ -76,23 +97,21 @@ func ask(ctx context.Context, host *policy.Host, m modules.Module, hook hostabi.
 	if err != nil {
 		return nil, err
 	}
-	question := *in
-	question.Hook = hook
 	var view hostabi.View
 	var block []byte
 	var whole, views, calls, natively samples
 	for i := range policyCalls + policyCalls/10 {
 		began := time.Now()
-		question.View(&view)
+		q.View(&view)
 		block = view.Encode(block[:0], projection)
 		ready := time.Since(began)
 		began = time.Now()
-		if _, err := native.Call(hook, block); err != nil {
+		if _, err := native.Call(q.Hook, block); err != nil {
 			return nil, err
 		}
 		bare := time.Since(began)
 		began = time.Now()
-		answer := host.Ask(ctx, "default/app", hook, &question)
+		answer := host.Ask(ctx, "default/app", q.Hook, q)
 		d := time.Since(began)
 		switch {
 		case answer.Fault != "":
@@ -105,7 +124,7 @@ func ask(ctx context.Context, host *policy.Host, m modules.Module, hook hostabi.
 		whole, views, calls = append(whole, d), append(views, ready), append(calls, d-ready)
 		natively = append(natively, bare)
 	}
-	name := fmt.Sprintf("%s %v, 10,000 executors", m.Name, hook)
+	name := fmt.Sprintf("%s %s, 10,000 executors", m.Name, q.name)
 	return []row{
 		took(name+", view included, p50", whole.median(), milliseconds).atMost(2),
 		took("  p99", whole.quantile(0.99), milliseconds),

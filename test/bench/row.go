@@ -85,7 +85,7 @@ func quantity(value float64, u unit) string {
 	return text + " " + string(u)
 }
 
-const layout = "%-60s %10s %12s  %-5s  %s\n"
+const layout = "%-70s %10s %12s  %-5s  %s\n"
 
 func printHead(out io.Writer) { fmt.Fprintf(out, layout, "what", "value", "floor", "", "") }
 

@@ -140,9 +140,10 @@ func (f *Fleet) reach(ctx context.Context) error {
 		}
 		return nil
 	case <-f.exited:
-		stop()
-		<-answered
-		return fmt.Errorf("waiting for retinued: it has ended (%v): see its log", f.end)
+		if f.end == nil {
+			return errors.New("waiting for retinued: it has ended without a complaint: see its log")
+		}
+		return fmt.Errorf("waiting for retinued: it has ended: see its log: %w", f.end)
 	}
 }
 

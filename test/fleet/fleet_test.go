@@ -31,7 +31,7 @@ func TestDaemonThatEndsIsNotWaitedFor(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "exit status 3") {
 		t.Errorf("starting: %v, want the exit status", err)
 	}
-	if err := f.Stop(); err == nil || !strings.Contains(err.Error(), "exit status 3") {
+	if err = f.Stop(); err == nil || !strings.Contains(err.Error(), "exit status 3") {
 		t.Errorf("stopping: %v, want the daemon's exit status and nothing else", err)
 	}
 	status, err := local.Inspect(t.Context(), filepath.Join(dir, "cluster"))
