@@ -84,6 +84,7 @@ func settings(t *testing.T, kubeconfig string) daemon.Config {
 	cfg.Listen.Address, cfg.Telemetry.Address = "127.0.0.1:0", freePort(t)
 	cfg.Cluster.Kubeconfig = kubeconfig
 	cfg.Policy.Interpreter = true // compiling takes its time, and is not what is tested here
+	cfg.Policy.StartTimeout, cfg.Policy.Deadline, cfg.Application.DecisionDeadline = time.Minute, time.Minute, 3*time.Minute
 	cfg.ShutdownGrace = time.Minute
 	return cfg
 }
