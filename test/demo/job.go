@@ -21,6 +21,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	apiv1 "github.com/retinue-sched/retinue/api/v1"
+	"github.com/retinue-sched/retinue/plugins/modules"
 	"github.com/retinue-sched/retinue/sdk/client"
 	"github.com/retinue-sched/retinue/test/fleet"
 )
@@ -59,6 +60,9 @@ func (d *demo) work(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := d.compiled(ctx); err != nil {
+		return err
+	}
 	if err := d.apply(ctx); err != nil {
 		return err
 	}
@@ -69,10 +73,7 @@ func (d *demo) work(ctx context.Context) error {
 	parts.Go(func() error { return d.follow(following) })
 	parts.Go(func() error {
 		defer stopFollowing()
-		work, workCtx := errgroup.WithContext(partsCtx)
-		work.Go(func() error { return d.submit(workCtx, folders) })
-		work.Go(func() error { return d.disturb(workCtx) })
-		return work.Wait()
+		return d.job(partsCtx, folders)
 	})
 	if err := parts.Wait(); err != nil {
 		return err
@@ -80,6 +81,44 @@ func (d *demo) work(ctx context.Context) error {
 	d.over = time.Now()
 	d.screen.done()
 	return d.finish(ctx)
+}
+
+// errOver ends what waits for the job to be at work.
+var errOver = errors.New("the job was over before the policy was swapped and an executor killed")
+
+// job runs the job, and disturbs it while it runs.
+func (d *demo) job(ctx context.Context, folders []string) error {
+	work, workCtx := errgroup.WithContext(ctx)
+	running, over := context.WithCancelCause(workCtx)
+	defer over(nil)
+	work.Go(func() error {
+		defer over(errOver)
+		return d.submit(workCtx, folders)
+	})
+	work.Go(func() error {
+		err := d.disturb(running)
+		if cause := context.Cause(running); err != nil && cause != nil {
+			return cause
+		}
+		return err
+	})
+	return work.Wait()
+}
+
+// compiled waits until the daemon has compiled the shipped policies: that takes a core for seconds, and the swap is to come while the job runs.
+func (d *demo) compiled(ctx context.Context) error {
+	for {
+		list, err := d.fleet.Client.Policies.ListPolicies(ctx, &apiv1.ListPoliciesRequest{}, grpc.WaitForReady(true))
+		if err != nil {
+			return fmt.Errorf("waiting for the policies to be compiled: %w", err)
+		}
+		if len(list.GetPolicies()) >= len(modules.Shipped()) {
+			return nil
+		}
+		if err := pause(ctx, 100*time.Millisecond); err != nil {
+			return err
+		}
+	}
 }
 
 // folders lists what is audited, one task each.

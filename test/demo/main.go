@@ -26,6 +26,9 @@ func main() {
 	}
 }
 
+// patience is how long the demo may take on a machine that is very busy.
+const patience = 10 * time.Minute
+
 // settings is what can be changed from the command line.
 type settings struct {
 	bin   string // folder of the programs
@@ -58,6 +61,8 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	if d.fleet, err = fleet.Start(ctx, fleet.Config{Dir: dir, Bin: set.bin}); err != nil {
 		return err
 	}
+	ctx, cancel := context.WithTimeoutCause(ctx, patience, errors.New("the demo took too long"))
+	defer cancel()
 	if err = d.work(ctx); err != nil {
 		return err
 	}
