@@ -111,7 +111,7 @@ func DefaultConfig() Config {
 		Policy:        policy.DefaultConfig(),
 		Telemetry:     telemetry.DefaultConfig(),
 		Application: Application{
-			Batch: 20 * time.Millisecond, Resync: 10 * time.Second, DecisionDeadline: 2 * time.Second,
+			Batch: 20 * time.Millisecond, Resync: 10 * time.Second, DecisionDeadline: 10 * time.Second,
 			Slots: 1, BatchSize: 20, IdleTimeout: time.Minute, CreationTimeout: 10 * time.Minute, Backlog: time.Second,
 			MaxTaskAttempts: 4, MaxQueued: 1_000_000, QueuedBytes: 1 << 30, RetainTasks: 100_000, RetainBytes: 256 << 20,
 			SessionTimeout: 40 * time.Second, ReattachGrace: 20 * time.Second,

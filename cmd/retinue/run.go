@@ -65,7 +65,7 @@ Ctrl-C ends the tasks, except with --detach; a second one leaves at once.`,
 	flags.DurationVar(&o.timeout, "timeout", 0, "how long a task may run; no bound when 0")
 	flags.Uint32Var(&o.maxAttempts, "max-attempts", 0, "how often a task is tried; the application's default when 0")
 	flags.StringVar(&o.outputDir, "output-dir", "", "folder into which each task's output goes, instead of here")
-	flags.BoolVar(&o.detach, "detach", false, "do not wait; `retinue get tasks` shows how it goes")
+	flags.BoolVar(&o.detach, "detach", false, "do not wait; see how it goes with: retinue get tasks")
 	flags.BoolVarP(&o.quiet, "quiet", "q", false, "show no progress")
 	cmd.MarkFlagsMutuallyExclusive("each", "tasks")
 	cmd.MarkFlagsMutuallyExclusive("detach", "output-dir")

@@ -48,7 +48,7 @@ func DefaultConfig() Config {
 	return Config{
 		MemoryLimit:    64 << 20,
 		Deadline:       250 * time.Millisecond,
-		StartTimeout:   time.Second,
+		StartTimeout:   5 * time.Second,
 		CompileTimeout: time.Minute,
 		OutputLimit:    hostabi.MaxDecisionSize,
 		ModuleLimit:    8 << 20,

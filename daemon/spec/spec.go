@@ -44,13 +44,13 @@ type Binding struct {
 
 // Defaults is what the daemon adds to every application.
 type Defaults struct {
-	Namespace   string   // of applications that name none
-	Namespaces  []string // those that the daemon serves
-	Seed        uint64
-	Config      application.Config // bounds that a specification cannot set
-	Profile     application.Profile
-	Pod         pod.Spec // address, program, CA file, lease
-	Image       string   // of executors that name none
+	Namespace  string   // of applications that name none
+	Namespaces []string // those that the daemon serves
+	Seed       uint64
+	Config     application.Config // bounds that a specification cannot set
+	Profile    application.Profile
+	Pod        pod.Spec // address, program, CA file, lease
+	Image      string   // of executors that name none
 }
 
 // MaxProfiles bounds the kinds of executor in one application.
