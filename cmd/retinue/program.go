@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -95,11 +96,28 @@ func noArgs(cmd *cobra.Command, args []string) error {
 		return nil
 	}
 	if cmd.HasSubCommands() {
-		hint := ""
-		if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
-			hint = fmt.Sprintf(": did you mean %q?", near[0])
+		names := make([]string, 0, len(cmd.Commands()))
+		for _, c := range cmd.Commands() {
+			if c.IsAvailableCommand() {
+				names = append(names, c.Name())
+			}
 		}
-		return usagef("%s has no command %q%s", cmd.CommandPath(), args[0], hint)
+		if near := suggest(args[0], names); near != "" {
+			return usagef("there is no command %q of %s: did you mean %q?", args[0], cmd.CommandPath(), near)
+		}
+		return usagef("there is no command %q of %s: it has %s", args[0], cmd.CommandPath(), strings.Join(names, ", "))
 	}
 	return usagef("%s takes no arguments, and got %q", cmd.CommandPath(), args[0])
+}
+
+// exclude refuses a command line that has both flags of a pair.
+func exclude(cmd *cobra.Command, pairs ...[2]string) {
+	cmd.PreRunE = func(*cobra.Command, []string) error {
+		for _, pair := range pairs {
+			if cmd.Flags().Changed(pair[0]) && cmd.Flags().Changed(pair[1]) {
+				return usagef("--%s and --%s exclude each other", pair[0], pair[1])
+			}
+		}
+		return nil
+	}
 }
