@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -102,10 +101,7 @@ func noArgs(cmd *cobra.Command, args []string) error {
 				names = append(names, c.Name())
 			}
 		}
-		if near := suggest(args[0], names); near != "" {
-			return usagef("there is no command %q of %s: did you mean %q?", args[0], cmd.CommandPath(), near)
-		}
-		return usagef("there is no command %q of %s: it has %s", args[0], cmd.CommandPath(), strings.Join(names, ", "))
+		return usagef("%q has no command %q%s", cmd.CommandPath(), args[0], suggest(args[0], names))
 	}
 	return usagef("%s takes no arguments, and got %q", cmd.CommandPath(), args[0])
 }
