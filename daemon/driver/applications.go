@@ -123,7 +123,7 @@ func (s *applicationService) ScaleApplication(ctx context.Context, req *apiv1.Sc
 	if len(targets) != len(req.GetTargets()) || len(targets) == 0 {
 		return nil, refuse(codes.InvalidArgument, "PROFILE_UNKNOWN", "the request must name profiles of application %s: it has %v", m.Key(), names)
 	}
-	if err := s.ask(ctx, m, func(request uint64) application.Event {
+	if err = s.ask(ctx, m, func(request uint64) application.Event {
 		return application.SetTargets{Request: request, Targets: targets}
 	}); err != nil {
 		return nil, err

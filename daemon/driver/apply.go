@@ -161,7 +161,7 @@ func (s *applicationService) DeleteApplication(ctx context.Context, req *apiv1.D
 	if err != nil {
 		return nil, err
 	}
-	if err := s.end(ctx, m); err != nil {
+	if err = s.end(ctx, m); err != nil {
 		return nil, err
 	}
 	now, back, err := s.turn(ctx, req.GetNamespace(), req.GetApplication())

@@ -191,6 +191,9 @@ func (s *Server) stop(grace time.Duration) {
 	}
 }
 
+// maxIdle is how long a connection may be open without a call: whoever only answers pings keeps nobody else out. Executors always have one.
+const maxIdle = 5 * time.Minute
+
 func (s *Server) newGRPC(l Listener) *grpc.Server {
 	creds := insecure.NewCredentials()
 	if l.TLS != nil {
@@ -202,9 +205,9 @@ func (s *Server) newGRPC(l Listener) *grpc.Server {
 		grpc.MaxRecvMsgSize(apiv1.MaxMessage), grpc.MaxSendMsgSize(apiv1.MaxMessage),
 		grpc.MaxConcurrentStreams(16), grpc.MaxHeaderListSize(16<<10), grpc.ConnectionTimeout(s.cfg.HandshakeTimeout),
 		grpc.InitialWindowSize(256<<10), grpc.InitialConnWindowSize(1<<20),
-		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 20 * time.Second, Timeout: 10 * time.Second}),
+		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: maxIdle, Time: 20 * time.Second, Timeout: 10 * time.Second}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 10 * time.Second, PermitWithoutStream: true}),
-		grpc.UnaryInterceptor(gate.unary), grpc.StreamInterceptor(gate.stream),
+		grpc.InTapHandle(gate.tap), grpc.UnaryInterceptor(gate.unary), grpc.StreamInterceptor(gate.stream),
 		grpc.StatsHandler(otelgrpc.NewServerHandler(otelgrpc.WithMeterProvider(s.parts.Meter), otelgrpc.WithTracerProvider(s.parts.Tracer),
 			otelgrpc.WithFilter(filters.Not(filters.FullMethodName(apiv1.ExecutorService_Attach_FullMethodName))))), // a span of hours helps nobody
 	)

@@ -96,8 +96,8 @@ func relay(log io.Reader, send func(*apiv1.ReadExecutorLogResponse) error) error
 	for {
 		n, err := log.Read(buf)
 		if n > 0 {
-			if err := send(&apiv1.ReadExecutorLogResponse{Chunk: buf[:n]}); err != nil {
-				return err
+			if sendErr := send(&apiv1.ReadExecutorLogResponse{Chunk: buf[:n]}); sendErr != nil {
+				return sendErr
 			}
 		}
 		if errors.Is(err, io.EOF) {

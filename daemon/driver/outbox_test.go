@@ -38,7 +38,7 @@ func TestOutboxBatches(t *testing.T) {
 				order = append(order, ref.GetTask())
 			}
 			<-release
-			return nil
+			return t.Context().Err()
 		}
 		ended := errors.New("over")
 		done := make(chan error)

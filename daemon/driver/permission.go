@@ -9,6 +9,7 @@ import (
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/tap"
 
 	apiv1 "github.com/retinue-sched/retinue/api/v1"
 )
@@ -113,6 +114,16 @@ func (g *gate) caller(ctx context.Context) (caller, error) {
 		return caller{}, refuse(codes.Unauthenticated, "TOKEN_UNKNOWN", "the token of the call from %s is not known", remote(ctx))
 	}
 	return who, nil
+}
+
+// tap refuses a call by its first bytes, so that what a stranger sends is not even read. Methods that nobody serves are left to grpc, and those
+// that have no permission to the interceptors.
+func (g *gate) tap(ctx context.Context, call *tap.Info) (context.Context, error) {
+	if permissions[call.FullMethodName] == 0 {
+		return ctx, nil
+	}
+	_, err := g.admit(ctx, call.FullMethodName)
+	return ctx, err
 }
 
 func (g *gate) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {

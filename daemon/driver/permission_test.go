@@ -125,12 +125,13 @@ func TestBadTokenFileChangesNothing(t *testing.T) {
 	if err = tokens.Replace([]byte(line)); err != nil {
 		t.Fatal(err)
 	}
-	bad := "abc view * x\n" + line + "\n" + strings.Repeat("0", 64) + " king * x\n" + strings.Repeat("0", 64) + " view No_Such x\ntwo fields\n"
+	bad := "abc view * x\n" + line + "\n" + strings.Repeat("0", 64) + " king * x\n" + strings.Repeat("0", 64) + " view No_Such x\ntwo fields\n" +
+		strings.Replace(line, "view", "admin", 1) // whose word would count?
 	err = tokens.Replace([]byte(bad))
 	if err == nil {
 		t.Fatal("a bad file was accepted")
 	}
-	for _, want := range []string{"line 1:", "line 3:", "line 4:", "line 5:"} {
+	for _, want := range []string{"line 1:", "line 3:", "line 4:", "line 5:", "line 6: the token is that of line 2"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("the error does not name %s %v", want, err)
 		}

@@ -36,6 +36,7 @@ func NewTokens() *Tokens {
 // Replace takes the contents of a token file. If a line is wrong nothing changes, and the error names every such line.
 func (t *Tokens) Replace(file []byte) error {
 	tokens := make(map[[sha256.Size]byte]caller)
+	lines := make(map[[sha256.Size]byte]int)
 	var errs []error
 	scanner := bufio.NewScanner(bytes.NewReader(file))
 	for n := 1; scanner.Scan(); n++ {
@@ -48,7 +49,11 @@ func (t *Tokens) Replace(file []byte) error {
 			errs = append(errs, fmt.Errorf("line %d: %w", n, err))
 			continue
 		}
-		tokens[hash] = who
+		if first, twice := lines[hash]; twice {
+			errs = append(errs, fmt.Errorf("line %d: the token is that of line %d: remove one, or make a new token for %s", n, first, who.name))
+			continue
+		}
+		tokens[hash], lines[hash] = who, n
 	}
 	if err := scanner.Err(); err != nil {
 		errs = append(errs, err)

@@ -36,7 +36,9 @@ type world struct {
 	set    *runner.Set
 	keys   *driver.ExecutorKeys
 	server *driver.Server
-	conn   *grpc.ClientConn
+	conn   *grpc.ClientConn // of an administrator on this machine
+	remote *grpc.ClientConn // of whoever has a token
+	tokens *driver.Tokens
 	apps   apiv1.ApplicationServiceClient
 	tasks  apiv1.TaskServiceClient
 	stop   context.CancelFunc
@@ -50,7 +52,7 @@ type world struct {
 
 func newWorld(t *testing.T, change func(*driver.Config)) *world {
 	t.Helper()
-	w := &world{t: t, keys: driver.NewExecutorKeys([32]byte{7}), ended: make(chan error, 2)}
+	w := &world{t: t, keys: driver.NewExecutorKeys([32]byte{7}), tokens: driver.NewTokens(), ended: make(chan error, 2)}
 	native, err := sdk.Native(&direct.Policy{}, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -67,7 +69,7 @@ func newWorld(t *testing.T, change func(*driver.Config)) *world {
 		change(&cfg)
 	}
 	w.server, err = driver.New(cfg, driver.Parts{
-		Applications: w.set, Policies: onlyDirect{}, Defaults: defaults(), Tokens: driver.NewTokens(), Credentials: w.keys,
+		Applications: w.set, Policies: onlyDirect{}, Defaults: defaults(), Tokens: w.tokens, Credentials: w.keys,
 		Log: log, Meter: noop.NewMeterProvider(), Tracer: tracenoop.NewTracerProvider(),
 	})
 	if err != nil {
@@ -80,25 +82,44 @@ func newWorld(t *testing.T, change func(*driver.Config)) *world {
 func (w *world) run() {
 	ctx, stop := context.WithCancel(context.Background())
 	w.stop = stop
-	listener := bufconn.Listen(1 << 20)
 	setCtx, stopSet := context.WithCancel(context.Background())
 	setEnded := make(chan struct{})
 	go func() { _ = w.set.Run(setCtx); close(setEnded) }()
+	local, remote := bufconn.Listen(1<<20), bufconn.Listen(1<<20)
 	go func() {
-		w.ended <- w.server.Run(ctx, []driver.Listener{{Listener: listener, Trusted: true}}, 5*time.Second)
+		w.ended <- w.server.Run(ctx, []driver.Listener{{Listener: local, Trusted: true}, {Listener: remote}}, 5*time.Second)
 	}()
-	conn, err := grpc.NewClient("passthrough:world", grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithContextDialer(func(context.Context, string) (net.Conn, error) { return listener.Dial() }))
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	w.conn, w.apps, w.tasks = conn, apiv1.NewApplicationServiceClient(conn), apiv1.NewTaskServiceClient(conn)
+	w.conn, w.remote = dial(w.t, local), dial(w.t, remote)
+	w.apps, w.tasks = apiv1.NewApplicationServiceClient(w.conn), apiv1.NewTaskServiceClient(w.conn)
 	w.t.Cleanup(func() {
-		_ = conn.Close()
 		stop()
 		stopSet()
 		<-setEnded
 	})
+}
+
+func dial(t *testing.T, to *bufconn.Listener) *grpc.ClientConn {
+	t.Helper()
+	conn, err := grpc.NewClient("passthrough:world", grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithContextDialer(func(context.Context, string) (net.Conn, error) { return to.Dial() }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	return conn
+}
+
+// as is a context with a new token.
+func (w *world) as(role, namespace string) context.Context {
+	w.t.Helper()
+	token, line, err := driver.NewToken(role, namespace, "somebody")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if err := w.tokens.Replace([]byte(line)); err != nil {
+		w.t.Fatal(err)
+	}
+	return metadata.AppendToOutgoingContext(w.t.Context(), "authorization", "Bearer "+token)
 }
 
 func defaults() spec.Defaults {

@@ -85,9 +85,9 @@ func New(cfg Config) (*Client, error) {
 		grpc.WithConnectParams(connecting()),
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 20 * time.Second, Timeout: 10 * time.Second}))
 	if cfg.TokenFile != "" {
-		token, err := readToken(cfg.TokenFile)
-		if err != nil {
-			return nil, err
+		token, tokenErr := readToken(cfg.TokenFile)
+		if tokenErr != nil {
+			return nil, tokenErr
 		}
 		options = append(options, grpc.WithPerRPCCredentials(token))
 	}

@@ -45,7 +45,9 @@ func TestExecutorsFollowsPages(t *testing.T) {
 	go func() { served <- server.Serve(listener) }()
 	defer func() {
 		server.Stop()
-		<-served
+		if servedErr := <-served; servedErr != nil {
+			t.Error(servedErr)
+		}
 	}()
 	c, err := client.New(client.Config{Address: "unix://" + socket})
 	if err != nil {
