@@ -19,7 +19,7 @@ const (
 	exitInterrupted = 130
 )
 
-// exitError is an error with the code that the program ends with. An empty text has been said already.
+// exitError is an error with the code that the program ends with.
 type exitError struct {
 	code int
 	err  error
@@ -27,9 +27,6 @@ type exitError struct {
 
 func (e *exitError) Error() string { return e.err.Error() }
 func (e *exitError) Unwrap() error { return e.err }
-
-// errSaid is what remains to be said when everything was said before.
-var errSaid = errors.New("")
 
 // usagef is an error in what a person wrote.
 func usagef(format string, args ...any) error {
@@ -72,9 +69,6 @@ func (p *program) explain(err error) error {
 		return &exitError{code: exitFailed, err: errors.New(text)}
 	}
 }
-
-// sentence is what a person is told of an error; nothing if it has been said.
-func sentence(err error) string { return err.Error() }
 
 // exitCode is the program's exit code.
 func exitCode(err error) int {

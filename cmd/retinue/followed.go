@@ -63,7 +63,7 @@ func (f *followed) failure() error {
 	if !f.o.list() && len(f.failed) == 1 {
 		t := f.failed[0]
 		code := int(t.GetResult().GetExitCode())
-		if code <= 0 || code > 255 {
+		if code <= 0 || code > 255 || t.GetResult().GetOutcome() != apiv1.Outcome_OUTCOME_FAILED { // the code of a command that was killed is not its own
 			code = exitFailed
 		}
 		return &exitError{code: code, err: errors.New(taskFailure(t))}

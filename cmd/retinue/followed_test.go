@@ -31,7 +31,7 @@ func TestSingleCommand(t *testing.T) {
 	f, out, complaints := following(runOptions{}, "a")
 	f.changed(ended("a", apiv1.TaskState_TASK_STATE_RUNNING, nil))
 	f.changed(ended("a", apiv1.TaskState_TASK_STATE_FAILED, &apiv1.Report{
-		ExitCode: 42, Text: "it ended with exit status 42", Output: []byte("half\x00done"), Errors: []byte("why\n"),
+		Outcome: apiv1.Outcome_OUTCOME_FAILED, ExitCode: 42, Text: "it ended with exit status 42", Output: []byte("half\x00done"), Errors: []byte("why\n"),
 	}))
 	if out.String() != "half\x00done" || complaints.String() != "why\n" {
 		t.Errorf("wrote %q and %q, want what the command wrote", out, complaints)
@@ -42,18 +42,20 @@ func TestSingleCommand(t *testing.T) {
 	}
 }
 
-// A command that never ended by itself has no exit code of its own.
-func TestSingleCommandWithoutExitCode(t *testing.T) {
-	for state, want := range map[apiv1.TaskState]string{
-		apiv1.TaskState_TASK_STATE_CANCELLED: "task a cancelled after 2 attempts: somebody\x20asked",
-		apiv1.TaskState_TASK_STATE_EXPIRED:   "task a expired after 2 attempts: exit code 0",
+// A command that did not end by itself has no exit code of its own, and what others said of it does not reach the terminal as it is.
+func TestSingleCommandThatWasEnded(t *testing.T) {
+	for want, task := range map[string]*apiv1.Task{
+		"task a cancelled after 2 attempts: somebody asked": ended("a", apiv1.TaskState_TASK_STATE_CANCELLED, &apiv1.Report{
+			Outcome: apiv1.Outcome_OUTCOME_KILLED, ExitCode: 143, Text: "somebody\tas\x1bked",
+		}),
+		"task a failed after 2 attempts: too long": ended("a", apiv1.TaskState_TASK_STATE_FAILED, &apiv1.Report{
+			Outcome: apiv1.Outcome_OUTCOME_TIMEOUT, ExitCode: 143, Text: "too long",
+		}),
+		"task a expired after 2 attempts: exit code 0": ended("a", apiv1.TaskState_TASK_STATE_EXPIRED, &apiv1.Report{}),
+		"task a failed after 2 attempts: exit code 0":  ended("a", apiv1.TaskState_TASK_STATE_FAILED, &apiv1.Report{Outcome: apiv1.Outcome_OUTCOME_FAILED}),
 	} {
 		f, _, _ := following(runOptions{}, "a")
-		report := &apiv1.Report{}
-		if state == apiv1.TaskState_TASK_STATE_CANCELLED {
-			report.Text = "somebody\tas\x1bked" // which must not reach a terminal as it is
-		}
-		f.changed(ended("a", state, report))
+		f.changed(task)
 		if err := f.failure(); exitCode(err) != exitFailed || err.Error() != want {
 			t.Errorf("got %q with code %d, want %q and %d", err, exitCode(err), want, exitFailed)
 		}
@@ -64,7 +66,7 @@ func TestSingleCommandWithoutExitCode(t *testing.T) {
 func TestListOfTasks(t *testing.T) {
 	f, out, complaints := following(runOptions{each: "-"}, "a")
 	f.changed(ended("a", apiv1.TaskState_TASK_STATE_FAILED, &apiv1.Report{
-		ExitCode: 42, Text: "it ended with exit status 42", Output: []byte("half"), Errors: []byte("at first\nin \x1b[31mthe end\n\n"),
+		Outcome: apiv1.Outcome_OUTCOME_FAILED, ExitCode: 42, Text: "it ended with exit status 42", Output: []byte("half"), Errors: []byte("at first\nin \x1b[31mthe end\n\n"),
 	}))
 	err := f.failure()
 	want := "task a failed after 2 attempts: it ended with exit status 42: in [31mthe end\n1 of 1 tasks did not succeed"

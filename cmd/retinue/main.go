@@ -25,13 +25,11 @@ func main() {
 
 // run is the program; it returns its exit code.
 func run(ctx context.Context, args []string, io streams) int {
-	root := newRoot(&program{streams: io})
+	root := newRoot(&program{streams: io}) //nolint:contextcheck // the commands get theirs from ExecuteContext
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	if err != nil {
-		if text := sentence(err); text != "" {
-			fmt.Fprintln(io.err, "retinue:", text)
-		}
+		fmt.Fprintln(io.err, "retinue:", err)
 	}
 	return exitCode(err)
 }

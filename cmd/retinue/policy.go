@@ -55,7 +55,7 @@ With --app it decides for that application from its next decision on, with --def
 	cmd.Flags().BoolVar(&b.forDefault, "default", false, "let it decide for all applications that have no binding of their own")
 	cmd.Flags().StringVar(&b.mode, "mode", "", "how far its word goes: follow or scale; unchanged when empty")
 	cmd.Flags().StringVar(&b.settings, "settings", "", "settings: a JSON object, or @FILE")
-	cmd.MarkFlagsMutuallyExclusive("app", "default")
+	exclude(cmd, [2]string{"app", "default"})
 	return cmd
 }
 
@@ -83,9 +83,9 @@ func (p *program) loadPolicy(ctx context.Context, c *client.Client, policy strin
 		return usagef("reading the policy: %v", err)
 	}
 	if isFile {
-		loaded, err := upload(ctx, c, b.name, module)
-		if err != nil {
-			return err
+		loaded, refused := upload(ctx, c, b.name, module)
+		if refused != nil {
+			return refused
 		}
 		p.printf("policy %s loaded: %s, %d bytes\n", loaded.GetName(), loaded.GetDigest(), loaded.GetSizeBytes())
 		policy = loaded.GetDigest()
@@ -146,7 +146,7 @@ func upload(ctx context.Context, c *client.Client, name string, module []byte) (
 	const piece = 1 << 20
 	for first := true; first || len(module) > 0; first = false {
 		n := min(piece, len(module))
-		err := stream.Send(&apiv1.LoadPolicyRequest{Name: name, Chunk: module[:n]})
+		err = stream.Send(&apiv1.LoadPolicyRequest{Name: name, Chunk: module[:n]})
 		if errors.Is(err, io.EOF) { // refused already; the answer says why
 			break
 		}

@@ -67,8 +67,7 @@ Ctrl-C ends the tasks, except with --detach; a second one leaves at once.`,
 	flags.StringVar(&o.outputDir, "output-dir", "", "folder into which each task's output goes, instead of here")
 	flags.BoolVar(&o.detach, "detach", false, "do not wait; see how it goes with: retinue get tasks")
 	flags.BoolVarP(&o.quiet, "quiet", "q", false, "show no progress")
-	cmd.MarkFlagsMutuallyExclusive("each", "tasks")
-	cmd.MarkFlagsMutuallyExclusive("detach", "output-dir")
+	exclude(cmd, [2]string{"each", "tasks"}, [2]string{"detach", "output-dir"})
 	return cmd
 }
 
@@ -99,7 +98,7 @@ func (p *program) runJob(ctx context.Context, c *client.Client, job client.Job, 
 	stop()
 	f.progress.done()
 	if err != nil && ctx.Err() != nil {
-		return p.interrupted(c, job)
+		return p.interrupted(context.WithoutCancel(ctx), c, job)
 	}
 	if errors.Is(err, client.ErrIncomplete) {
 		err = f.failure()
@@ -116,9 +115,9 @@ func (p *program) there(ctx context.Context, c *client.Client, job client.Job) e
 }
 
 // interrupted ends the tasks of a job that a person no longer wants.
-func (p *program) interrupted(c *client.Client, job client.Job) error {
+func (p *program) interrupted(ctx context.Context, c *client.Client, job client.Job) error {
 	fmt.Fprintf(p.err, "retinue: interrupted: ending the tasks of job %s; once more leaves at once\n", job.Name)
-	ctx, cancel := p.request(context.Background())
+	ctx, cancel := p.request(ctx)
 	defer cancel()
 	got, err := c.Tasks.CancelTasks(ctx, &apiv1.CancelTasksRequest{Application: job.Application, Namespace: job.Namespace, Job: job.Name})
 	if err != nil {

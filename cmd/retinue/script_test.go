@@ -53,6 +53,11 @@ var scriptVariables = []string{
 func setUp(t *testing.T, env *testscript.Env, bin string) error {
 	in := func(name string) string { return filepath.Join(env.WorkDir, name) }
 	env.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
+	tree, err := filepath.Abs("../..")
+	if err != nil {
+		return err
+	}
+	env.Setenv("TREE", tree)
 	env.Setenv("HOME", env.WorkDir)
 	env.Setenv("XDG_STATE_HOME", in("state"))
 	env.Setenv("XDG_RUNTIME_DIR", "")
@@ -63,6 +68,8 @@ func setUp(t *testing.T, env *testscript.Env, bin string) error {
 	env.Setenv("RETINUE_CLUSTER__KUBECONFIG", in("c/kubeconfig"))
 	env.Setenv("RETINUE_TELEMETRY__ADDRESS", "")
 	env.Setenv("RETINUE_POLICY__INTERPRETER", "true") // compiling takes its time, cannot be broken off, and is not what is tested here
+	env.Setenv("RETINUE_POLICY__STARTTIMEOUT", "20s") // uncompiled modules start slowly
+	env.Setenv("RETINUE_APPLICATION__DECISIONDEADLINE", "30s")
 	env.Defer(func() {
 		const bound = time.Minute
 		ctx, cancel := context.WithTimeout(context.Background(), bound) // the test's own context may be over
@@ -107,6 +114,7 @@ func await(ts *testscript.TestScript, neg bool, args []string) {
 	program, err := exec.LookPath(filepath.Join(filepath.Dir(ts.Getenv("RETINUE_EXECUTORS__PROGRAM")), args[1]))
 	ts.Check(err)
 	cmd := exec.CommandContext(ctx, program, args[2:]...)
+	cmd.Dir = ts.MkAbs(".")
 	for _, name := range scriptVariables {
 		cmd.Env = append(cmd.Env, name+"="+ts.Getenv(name))
 	}

@@ -1,10 +1,13 @@
 package client_test
 
 import (
+	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/retinue-sched/retinue/sdk/client"
 )
@@ -84,5 +87,27 @@ func TestConfigFromEnvironment(t *testing.T) {
 	t.Setenv("RETINUE_CLIENT_CA_FILE", "c")
 	if got := client.ConfigFromEnvironment(); got != (client.Config{Address: "h:1", TokenFile: "t", CAFile: "c"}) {
 		t.Errorf("got %+v, want what the environment says", got)
+	}
+}
+
+// Wait ends when the daemon opens its door, and not before; or when patience does.
+func TestWaitForADaemonThatComes(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "s")
+	c, err := client.New(client.Config{Address: "unix://" + socket})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	if err := c.Wait(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v, want that nobody came in time", err)
+	}
+	came := listen(t, &server{})
+	if err := os.Symlink(came, socket); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Wait(t.Context()); err != nil {
+		t.Errorf("got %v, want that the daemon was met", err)
 	}
 }
