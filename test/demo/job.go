@@ -189,7 +189,7 @@ func (d *demo) changed(t *apiv1.Task) {
 	defer d.mu.Unlock()
 	d.ended++
 	d.outputs[t.GetKey()] = t.GetResult().GetOutput()
-	d.took = append(d.took, t.GetEndedAt().AsTime().Sub(t.GetStartedAt().AsTime()))
+	d.took = append(d.took, t.GetResult().GetTook().AsDuration())
 	if d.ended == (d.tasks+1)/2 {
 		close(d.half)
 	}
