@@ -14,7 +14,7 @@ import (
 const (
 	maxEarlyKills = 1024
 	maxDone       = 8192
-	maxWaiting    = 1024 // launches beyond the slots; more are returned
+	maxWaiting    = 1024                     // launches beyond the slots; more are returned
 	maxReports    = apiv1.MaxMessage - 1<<20 // bytes of the reports in one message
 )
 
