@@ -123,5 +123,5 @@ func (p *program) interrupted(ctx context.Context, c *client.Client, job client.
 	if err != nil {
 		return &exitError{code: exitInterrupted, err: fmt.Errorf("interrupted; job %s goes on, because ending it did not work: %w", job.Name, p.explain(err))}
 	}
-	return &exitError{code: exitInterrupted, err: fmt.Errorf("interrupted: %d tasks of job %s are ended", got.GetCount(), job.Name)}
+	return &exitError{code: exitInterrupted, err: fmt.Errorf("interrupted: %d tasks of job %s were told to end", got.GetCount(), job.Name)}
 }
