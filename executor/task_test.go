@@ -109,9 +109,9 @@ func TestOutputFlood(t *testing.T) {
 	d := newDaemon(t)
 	run(t, d, nil)
 	session := d.next()
-	flood := 10 << 30
+	flood := 2 << 30
 	if testing.Short() {
-		flood = 1 << 30
+		flood = 256 << 20
 	}
 	session.launch(1, sh(fmt.Sprintf("head -c %d /dev/zero; head -c 100000 /dev/zero | tr '\\0' x >&2; echo end >&2", flood)))
 	r := session.end(1)
