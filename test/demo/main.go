@@ -53,7 +53,7 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 		if err != nil && d.fleet != nil {
 			d.fleet.ShowLogs(context.WithoutCancel(ctx), out)
 		}
-		err = errors.Join(err, d.stop())
+		err = errors.Join(err, d.stop()) //nolint:contextcheck // what was started must end although the demo was cancelled
 		if !set.keep {
 			_ = os.RemoveAll(dir)
 		}
@@ -66,7 +66,7 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	if err = d.work(ctx); err != nil {
 		return err
 	}
-	if err = d.stop(); err != nil {
+	if err = d.stop(); err != nil { //nolint:contextcheck // as above
 		return err
 	}
 	d.summary(time.Since(began))
