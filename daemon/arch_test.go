@@ -56,7 +56,8 @@ var rooms = []room{
 	})},
 	{path: "daemon/spec", may: []string{"api/v1", "daemon/application", "daemon/guard", "daemon/pod", "daemon/snapshot", kubeAPI, kubeMachinery, protobuf, yaml}},
 	{path: "daemon/runner", may: slices.Concat(core, []string{"daemon/spec", otelAPI})},
-	{path: "daemon/scenario", may: slices.Concat(core, []string{"daemon/cluster/model", "sdk", "plugins/...", yaml})},
+	{path: "daemon/scenario", may: slices.Concat(core, []string{"daemon/cluster/model", "daemon/spell", "sdk", "plugins/...", yaml})},
+	{path: "daemon/spell"},
 	{path: "daemon/state"},
 	{path: "daemon/telemetry", may: []string{otelAPI, otelSDK, prometheus}},
 	{path: "daemon", may: []string{"...", grpc, klog, kubeAPI, kubeMachinery, otelAPI, otelGRPC, protobuf, xSync}},
@@ -67,7 +68,7 @@ var rooms = []room{
 	{path: "cmd/retinued", may: []string{"daemon/...", "sdk/client", koanf, mapstructure, pflag}},
 	{path: "cmd/retinue-executor", may: []string{"executor/...", pflag}},
 	{path: "cmd/retinue", may: []string{
-		"sdk/client", "api/v1", "hostabi", "sdk", "plugins/...", "daemon/cluster/local/...", "daemon/scenario", "daemon/policy", "daemon/spec",
+		"sdk/client", "api/v1", "hostabi", "sdk", "plugins/...", "daemon/cluster/local/...", "daemon/scenario", "daemon/policy", "daemon/spec", "daemon/spell",
 		cobra, pflag, protobuf, yaml, xTerm,
 	}},
 

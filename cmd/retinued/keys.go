@@ -12,6 +12,7 @@ import (
 	"unicode"
 
 	"github.com/retinue-sched/retinue/daemon"
+	"github.com/retinue-sched/retinue/daemon/spell"
 	"github.com/retinue-sched/retinue/sdk/client"
 )
 
@@ -85,7 +86,7 @@ func suggestion(key string) string {
 	folded := strings.ToLower(key)
 	best, distance := "", max(3, len(key)/3)+1
 	for _, known := range keys {
-		if d := editDistance(folded, strings.ToLower(known)); d < distance {
+		if d := spell.Distance(folded, strings.ToLower(known)); d < distance {
 			best, distance = known, d
 		}
 	}
@@ -101,26 +102,6 @@ func suggestion(key string) string {
 		return " (`retinued config print` shows all)"
 	}
 	return ": did you mean " + best + "?"
-}
-
-// editDistance is how many letters must be changed, added or removed to turn a into b.
-func editDistance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost = 1 + min(diagonal, row[j], row[j+1])
-			}
-			diagonal, row[j+1] = row[j+1], cost
-		}
-	}
-	return row[len(b)]
 }
 
 func mapKeys[V any](m map[string]V) iter.Seq[string] { return maps.Keys(m) }

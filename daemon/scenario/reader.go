@@ -8,6 +8,8 @@ import (
 	"time"
 
 	yaml "sigs.k8s.io/yaml/goyaml.v3"
+
+	"github.com/retinue-sched/retinue/daemon/spell"
 )
 
 // reader turns nodes into values and takes down what is wrong with them.
@@ -101,7 +103,7 @@ func spelled[V any](keys map[string]V) string {
 func suggest[V any](word string, keys map[string]V) string {
 	best, least := "", len(word)/2+1
 	for _, key := range slices.Sorted(maps.Keys(keys)) {
-		if d := distance(word, key); d < least {
+		if d := spell.Distance(word, key); d < least {
 			best, least = key, d
 		}
 	}
@@ -109,25 +111,4 @@ func suggest[V any](word string, keys map[string]V) string {
 		return "; expected one of " + spelled(keys)
 	}
 	return fmt.Sprintf("; did you mean %q?", best)
-}
-
-// distance is how many bytes must be put in, left out or replaced to make one word of another.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }
