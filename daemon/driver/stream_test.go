@@ -89,7 +89,12 @@ func each(t *testing.T, test func(t *testing.T, a *alone, log *endless, call fun
 				a.parts.Logs = func(context.Context, string, string, int64, bool) (io.ReadCloser, error) { return log, nil }
 				test(t, a, log, a.streams()[name])
 				if name == "ReadExecutorLog" {
-					<-log.closed // or else the test hangs
+					synctest.Wait()
+					select {
+					case <-log.closed:
+					default:
+						t.Error("the log is left open")
+					}
 				}
 			})
 		})

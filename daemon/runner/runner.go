@@ -101,7 +101,7 @@ func (r *Runner) Key() Key { return r.key }
 // Current returns the newest published status. It never changes; keep it as long as you like.
 func (r *Runner) Current() *application.Status { return r.published.Load() }
 
-// Fresh returns the status of this moment: it holds whatever a reply or a watch has shown before the call.
+// Fresh returns the status of this moment: it holds whatever a reply or a watch has shown, and all that was posted, before the call.
 func (r *Runner) Fresh(ctx context.Context) (*application.Status, error) {
 	answer := make(chan *application.Status, 1)
 	select {
@@ -133,6 +133,14 @@ func (r *Runner) run(ctx context.Context) error {
 	timers := newTimers()
 	defer timers.stop()
 	var spare []application.Event
+	take := func() {
+		events := r.in.take(spare)
+		for _, ev := range events {
+			r.step(ctx, timers, ev)
+		}
+		clear(events)
+		spare = events
+	}
 	publish := time.NewTimer(0)
 	defer publish.Stop()
 	waiting := true // for the publish timer
@@ -142,12 +150,7 @@ func (r *Runner) run(ctx context.Context) error {
 			r.abandon()
 			return context.Cause(ctx)
 		case <-r.in.more:
-			events := r.in.take(spare)
-			for _, ev := range events {
-				r.step(ctx, timers, ev)
-			}
-			clear(events)
-			spare = events
+			take()
 		case timer := <-timers.fired:
 			r.step(ctx, timers, application.TimerFired{Timer: timer})
 		case <-publish.C:
@@ -155,6 +158,7 @@ func (r *Runner) run(ctx context.Context) error {
 			r.publish()
 			continue
 		case answer := <-r.refresh:
+			take()
 			r.publish()
 			answer <- r.Current()
 			continue

@@ -3,11 +3,15 @@ package runner
 import (
 	"context"
 	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/retinue-sched/retinue/daemon/application"
+	"github.com/retinue-sched/retinue/daemon/snapshot"
 	"github.com/retinue-sched/retinue/daemon/task"
 )
 
@@ -126,5 +130,32 @@ func TestEndTellsAllWhoWait(t *testing.T) {
 	}
 	if _, err := c.watch().Next(t.Context()); !errors.Is(err, ErrClosed) {
 		t.Errorf("a late watch ended with %v", err)
+	}
+}
+
+// The fresh status holds all that was posted before it was asked for.
+func TestFreshHoldsWhatWasPosted(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	began := time.Now()
+	r := newRunner(application.Config{
+		Namespace: "default", ID: "app", Incarnation: 1, Batch: time.Hour, Resync: time.Hour, RetainTasks: 10,
+		Profiles: []application.Profile{{ID: 1, Name: "p", Slots: 1, IdleTimeout: time.Hour, CreationTimeout: time.Hour}},
+	}, Carriers{Pods: func(Key, ...application.Effect) {}, Sessions: func(Key, application.Effect) {}},
+		func() snapshot.Instant { return snapshot.Instant(time.Since(began)) + 1 }, slog.New(slog.DiscardHandler))
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer stop()
+	running.Go(func() { _ = r.run(ctx) })
+	r.Post(application.PodsListed{Version: 1})
+	for id := snapshot.ID(1); id <= 200; id++ {
+		name := fmt.Sprint("app-i1-exec-", id)
+		r.Post(application.PodObserved{Pod: snapshot.Observation{ID: id, Phase: snapshot.Running, Name: name, UID: name, Version: 1 + snapshot.Version(id)}})
+		status, err := r.Fresh(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, ok := status.Executors.Executor(id); !ok {
+			t.Fatalf("executor %d was posted before, and is not there", id)
+		}
 	}
 }
