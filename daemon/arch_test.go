@@ -50,7 +50,9 @@ var rooms = []room{
 	{path: "daemon/actuator", may: slices.Concat(core, around, []string{kubeAPI, kubeMachinery, otelAPI})},
 
 	// The shell around the core.
-	{path: "daemon/policy", may: []string{"hostabi", "sdk", "plugins/...", wazero, otelAPI}},
+	{path: "daemon/policy", may: []string{"hostabi", "sdk", "daemon/policy/wasm", "daemon/policy/meter", "plugins/...", wazero, otelAPI}},
+	{path: "daemon/policy/wasm", pure: true},
+	{path: "daemon/policy/meter", pure: true, may: []string{"daemon/policy/wasm"}},
 	{path: "daemon/driver", may: slices.Concat(core, []string{
 		"api/v1", "daemon/pod", "daemon/policy", "daemon/runner", "daemon/spec", grpc, rpcDetails, protobuf, otelGRPC, otelAPI, kubeMachinery, xNet,
 	})},
