@@ -148,4 +148,4 @@ func (s sandboxed) Call(hook hostabi.Hook, view []byte) ([]byte, error) {
 type shown struct{ view hostabi.View }
 
 // View fills in the question.
-func (s shown) View(v *hostabi.View) { *v = s.view }
+func (s shown) View(v *hostabi.View, _ hostabi.Projection) { *v = s.view }

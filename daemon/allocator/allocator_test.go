@@ -1,6 +1,7 @@
 package allocator
 
 import (
+	"bytes"
 	"reflect"
 	"testing"
 	"time"
@@ -114,18 +115,9 @@ func TestViewShowsTheFleet(t *testing.T) {
 	s.Profiles[0] = Circumstance{Demand: task.Demand{Queued: 2, Held: 1, Oldest: ms(100)}, AtOnce: 1, Backoff: ms(2000) + 1, Failures: Failures{OOM: 2}}
 	ask := a.Pass(ms(2000), s)
 	var v hostabi.View
-	ask.Input.View(&v)
-	for i := range reflect.TypeFor[hostabi.ExecutorRow]().NumField() {
-		switch f := reflect.ValueOf(&v.Executors[0]).Elem().Field(i); {
-		case f.CanInt():
-			f.SetInt(77)
-		case f.CanUint():
-			f.SetUint(77)
-		default:
-			f.SetString("left over")
-		}
-	}
-	ask.Input.View(&v) // a second time nothing is left over
+	ask.Input.View(&v, hostabi.Projection{})
+	spoil(&v.Executors[0])
+	ask.Input.View(&v, hostabi.Projection{}) // a second time nothing is left over
 	want := hostabi.View{
 		Hook: hostabi.HookRelease,
 		Decision: hostabi.DecisionRow{
@@ -150,6 +142,45 @@ func TestViewShowsTheFleet(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, v, cmpopts.IgnoreUnexported(hostabi.View{})); diff != "" {
 		t.Errorf("view (-want +got):\n%s", diff)
+	}
+}
+
+// spoil sets all fields of a row to what they never are.
+func spoil(row *hostabi.ExecutorRow) {
+	for i := range reflect.TypeFor[hostabi.ExecutorRow]().NumField() {
+		switch f := reflect.ValueOf(row).Elem().Field(i); {
+		case f.CanInt():
+			f.SetInt(77)
+		case f.CanUint():
+			f.SetUint(77)
+		default:
+			f.SetString("left over")
+		}
+	}
+}
+
+// A view that is filled for some columns has in them what a whole one has.
+func TestViewShowsWhatIsAskedFor(t *testing.T) {
+	store := snapshot.NewStore()
+	store.Assume(ms(500), snapshot.Executor{ID: 4, Profile: 0, Name: "x"})
+	store.Observe(ms(1500), snapshot.Observation{
+		ID: 4, Profile: 0, Phase: snapshot.Pending, Wait: snapshot.WaitImage, Name: "x", UID: "u", Version: 9, Node: "n", Zone: "z", Capacity: "spot", Restarts: 2,
+	})
+	store.SetLoad(4, snapshot.Load{Registered: true, Slots: 2, IdleSince: ms(1700), Done: 3, Failed: 1, TaskTime: 10 * time.Second, Memory: 5, Disk: 6})
+	a := New(plainConfig())
+	a.Begin(t0)
+	ask := a.Pass(ms(2000), sceneOf(store))
+	var whole hostabi.View
+	ask.Input.View(&whole, hostabi.Projection{})
+	none := hostabi.Projection{}.With(hostabi.TableExecutors)
+	for column := hostabi.ExecutorsID; column <= hostabi.ExecutorsCost; column++ {
+		keep := none.With(hostabi.TableExecutors, column)
+		part := hostabi.View{Executors: make([]hostabi.ExecutorRow, 1)}
+		spoil(&part.Executors[0])
+		ask.Input.View(&part, keep)
+		if !bytes.Equal(part.Encode(nil, keep), whole.Encode(nil, keep)) {
+			t.Errorf("column %v of the executors is another in a view with nothing else", column)
+		}
 	}
 }
 

@@ -40,54 +40,98 @@ type Input struct {
 	Origin   snapshot.Instant // when the application began: the zero of all times in the view
 }
 
-// View fills v with what a policy is shown. It allocates only when v must grow.
-func (in *Input) View(v *hostabi.View) {
+// View fills v with what a policy is shown, as far as keep asks for it; the rest of v's executors is undefined. It allocates only when v must
+// grow.
+func (in *Input) View(v *hostabi.View, keep hostabi.Projection) {
 	v.Hook, v.Decision = in.Hook, in.Decision
 	v.Profiles = append(v.Profiles[:0], in.Profiles...)
 	v.Executors = slices.Grow(v.Executors[:0], in.Snapshot.Len())[:in.Snapshot.Len()]
+	parts := partsOf(keep)
+	if parts == 0 {
+		return // their number is enough
+	}
 	i := 0
-	for e := range in.Snapshot.All() {
-		in.show(&v.Executors[i], &e)
+	in.Snapshot.Each(func(e *snapshot.Executor) {
+		in.show(&v.Executors[i], e, parts)
 		i++
+	})
+}
+
+// parts are what a view has of each executor. What is not asked for is not even looked at: in a large fleet that is most of what a view costs.
+type parts uint8
+
+const (
+	partState parts = 1 << iota
+	partWork
+	partPlace
+)
+
+func partsOf(keep hostabi.Projection) parts {
+	var needed parts
+	for column := hostabi.ExecutorsID; column <= hostabi.ExecutorsCost; column++ {
+		if keep.Keeps(hostabi.TableExecutors, column) {
+			needed |= partWith(column)
+		}
+	}
+	return needed
+}
+
+func partWith(column hostabi.ColumnID) parts {
+	switch column {
+	case hostabi.ExecutorsID, hostabi.ExecutorsProfile, hostabi.ExecutorsPhase, hostabi.ExecutorsPhaseSinceMS, hostabi.ExecutorsCreatedAgoMS,
+		hostabi.ExecutorsFlags, hostabi.ExecutorsBusySlots, hostabi.ExecutorsSlots, hostabi.ExecutorsIdleSinceMS:
+		return partState
+	case hostabi.ExecutorsPendingReason, hostabi.ExecutorsRestarts, hostabi.ExecutorsNode, hostabi.ExecutorsZone, hostabi.ExecutorsCapacityType:
+		return partPlace
+	default:
+		return partWork
 	}
 }
 
-// show makes row that of one executor. It sets the fields one by one: a row that is made first and then copied takes twice as long, and a fleet
-// may have many.
-func (in *Input) show(row *hostabi.ExecutorRow, e *snapshot.Executor) {
-	l := &e.Load
-	row.ID, row.Profile, row.Phase, row.PendingReason = uint64(e.ID), uint32(e.Profile), hostabi.Phase(e.Phase), hostabi.PendingReason(e.Wait)
-	row.PhaseSinceMS, row.CreatedAgoMS, row.Flags = whole(e.Since.Sub(in.Origin)), whole(in.Now.Sub(e.Asked)), flags(e)
-	row.BusySlots, row.Slots, row.Restarts = l.Busy, l.Slots, e.Restarts
-	row.TasksDone, row.TasksFailed, row.TotalTaskMS = l.Done, l.Failed, whole(l.TaskTime)
-	row.PeakMemoryBytes, row.DiskBytes = l.Memory, l.Disk
-	row.Node, row.Zone, row.CapacityType = e.Node, e.Zone, e.Capacity
-	row.OutputBytesHeld, row.OutputBytesWritten, row.Cost = 0, 0, 0 // not known
-	row.MeanTaskMS, row.IdleSinceMS = 0, -1
-	if n := int64(l.Done) + int64(l.Failed); n > 0 {
-		row.MeanTaskMS = int64(l.TaskTime) / n // nanoseconds are millionths of a millisecond
+// show makes row that of one executor, as far as parts go. It sets the fields one by one: a row that is made first and then copied takes twice as
+// long.
+func (in *Input) show(row *hostabi.ExecutorRow, e *snapshot.Executor, parts parts) {
+	if parts&partState != 0 {
+		in.showState(row, e)
 	}
+	if parts&partWork != 0 {
+		showWork(row, &e.Load)
+	}
+	if parts&partPlace != 0 {
+		row.PendingReason, row.Restarts = hostabi.PendingReason(e.Wait), e.Restarts
+		row.Node, row.Zone, row.CapacityType = e.Node, e.Zone, e.Capacity
+	}
+}
+
+func (in *Input) showState(row *hostabi.ExecutorRow, e *snapshot.Executor) {
+	l := &e.Load
+	row.ID, row.Profile, row.Phase, row.Flags = uint64(e.ID), uint32(e.Profile), hostabi.Phase(e.Phase), flags(e)
+	row.PhaseSinceMS, row.CreatedAgoMS = whole(e.Since.Sub(in.Origin)), whole(in.Now.Sub(e.Asked))
+	row.BusySlots, row.Slots, row.IdleSinceMS = l.Busy, l.Slots, -1
 	if l.Registered && l.Busy == 0 {
 		row.IdleSinceMS = whole(l.IdleSince.Sub(in.Origin))
 	}
 }
 
-func flags(e *snapshot.Executor) hostabi.Flags {
-	var f hostabi.Flags
-	for _, fact := range [...]struct {
-		holds bool
-		flag  hostabi.Flags
-	}{
-		{e.Load.Registered, hostabi.FlagRegistered},
-		{e.Load.Draining, hostabi.FlagDecommissioning},
-		{e.Condemned, hostabi.FlagCondemned},
-		{e.Load.HoldsOutput, hostabi.FlagHoldsOutput},
-	} {
-		if fact.holds {
-			f |= fact.flag
-		}
+func showWork(row *hostabi.ExecutorRow, l *snapshot.Load) {
+	row.TasksDone, row.TasksFailed, row.TotalTaskMS, row.MeanTaskMS = l.Done, l.Failed, whole(l.TaskTime), 0
+	row.PeakMemoryBytes, row.DiskBytes = l.Memory, l.Disk
+	row.OutputBytesHeld, row.OutputBytesWritten, row.Cost = 0, 0, 0 // not known
+	if n := int64(l.Done) + int64(l.Failed); n > 0 {
+		row.MeanTaskMS = int64(l.TaskTime) / n // nanoseconds are millionths of a millisecond
 	}
-	return f
+}
+
+func flags(e *snapshot.Executor) hostabi.Flags {
+	return when(e.Load.Registered, hostabi.FlagRegistered) | when(e.Load.Draining, hostabi.FlagDecommissioning) |
+		when(e.Condemned, hostabi.FlagCondemned) | when(e.Load.HoldsOutput, hostabi.FlagHoldsOutput)
+}
+
+func when(holds bool, f hostabi.Flags) hostabi.Flags {
+	if holds {
+		return f
+	}
+	return 0
 }
 
 // input is the question that is in flight.

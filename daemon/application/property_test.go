@@ -58,7 +58,7 @@ func plain(effects []application.Effect) []string {
 			continue
 		}
 		var v hostabi.View
-		ask.Input.View(&v)
+		ask.Input.View(&v, hostabi.Projection{})
 		lines[i] = fmt.Sprintf("ask %d %t %x", ask.Number, ask.Builtin, v.Encode(nil, hostabi.Projection{}))
 	}
 	return lines

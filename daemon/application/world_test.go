@@ -77,7 +77,7 @@ func nativeDirect() *sdk.NativePolicy {
 func asked(p *sdk.NativePolicy, name, by string) decider {
 	var view hostabi.View
 	return func(ask application.AskPolicy) (application.Decided, bool) {
-		ask.Input.View(&view)
+		ask.Input.View(&view, hostabi.Projection{})
 		d := application.Decided{Number: ask.Number, Policy: name, By: by}
 		answer, err := p.Call(ask.Input.Hook, view.Encode(nil, hostabi.Projection{}))
 		if err == nil {

@@ -181,7 +181,7 @@ func (n *natively) AskBuiltin(_ context.Context, hook hostabi.Hook, q runner.Que
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	var view hostabi.View
-	q.View(&view)
+	q.View(&view, hostabi.Projection{})
 	bytes, err := n.policy.Call(hook, view.Encode(nil, hostabi.Projection{}))
 	if err != nil {
 		return runner.Answer{Fault: err.Error(), Policy: "direct", By: "native:direct"}

@@ -17,8 +17,10 @@ const (
 	builtinDigest = "native:" + builtinName
 )
 
-// Question is what a policy is asked: it fills the view, all but its hook.
-type Question interface{ View(*hostabi.View) }
+// Question is what a policy is asked: it fills the view, all but its hook, as far as keep asks for it.
+type Question interface {
+	View(v *hostabi.View, keep hostabi.Projection)
+}
 
 // Answer is a decision and how it came about.
 type Answer struct {
@@ -29,11 +31,13 @@ type Answer struct {
 	Took     time.Duration
 }
 
-// desk is what answering one question needs: a view to fill, bytes to put it in, and the built-in policy.
+// desk is what answering one question needs: the question, a view to fill, bytes to put it in, and the built-in policy.
 type desk struct {
-	view    hostabi.View
-	block   []byte
-	builtin *sdk.NativePolicy
+	hook     hostabi.Hook
+	question Question
+	view     hostabi.View
+	block    []byte
+	builtin  *sdk.NativePolicy
 }
 
 func newDesk() *desk {
@@ -44,21 +48,29 @@ func newDesk() *desk {
 	return &desk{builtin: builtin}
 }
 
-// take fills the view with a question.
-func (d *desk) take(hook hostabi.Hook, q Question) {
-	q.View(&d.view)
-	d.view.Hook = hook
+// desk returns a free desk with a question on it. It must be given back.
+func (h *Host) desk(hook hostabi.Hook, q Question) *desk {
+	d := h.desks.Get().(*desk)
+	d.hook, d.question = hook, q
+	return d
 }
 
-// encode returns the view as bytes, valid until the next call.
-func (d *desk) encode(p hostabi.Projection) []byte {
-	d.block = d.view.Encode(d.block[:0], p)
+func (h *Host) giveBack(d *desk) {
+	d.question = nil
+	h.desks.Put(d)
+}
+
+// encode returns the question as bytes, valid until the next call. Only what is kept is filled in, too.
+func (d *desk) encode(keep hostabi.Projection) []byte {
+	d.question.View(&d.view, keep)
+	d.view.Hook = d.hook
+	d.block = d.view.Encode(d.block[:0], keep)
 	return d.block
 }
 
 // ask asks the built-in policy. If even that cannot decide, nothing is decided.
-func (d *desk) ask(hook hostabi.Hook) (hostabi.Decision, error) {
-	encoded, err := d.builtin.Call(hook, d.encode(hostabi.Projection{}))
+func (d *desk) ask() (hostabi.Decision, error) {
+	encoded, err := d.builtin.Call(d.hook, d.encode(hostabi.Projection{}))
 	if err != nil {
 		return hostabi.Decision{}, err
 	}
@@ -69,10 +81,9 @@ func (d *desk) ask(hook hostabi.Hook) (hostabi.Decision, error) {
 // of the policy the built-in one answers the same question. Questions about one application are answered one after the other.
 func (h *Host) Ask(ctx context.Context, app string, hook hostabi.Hook, q Question) Answer {
 	began := time.Now()
-	d := h.desks.Get().(*desk)
-	defer h.desks.Put(d)
-	d.take(hook, q)
-	answer, by := h.answer(ctx, app, hook, d)
+	d := h.desk(hook, q)
+	defer h.giveBack(d)
+	answer, by := h.answer(ctx, app, d)
 	answer.Took = time.Since(began)
 	h.meters.decided(ctx, hook, by, answer.Took)
 	return answer
@@ -81,40 +92,39 @@ func (h *Host) Ask(ctx context.Context, app string, hook hostabi.Hook, q Questio
 // Builtin asks the built-in policy.
 func (h *Host) Builtin(ctx context.Context, hook hostabi.Hook, q Question) Answer {
 	began := time.Now()
-	d := h.desks.Get().(*desk)
-	defer h.desks.Put(d)
-	d.take(hook, q)
-	answer := h.builtin(ctx, hook, d)
+	d := h.desk(hook, q)
+	defer h.giveBack(d)
+	answer := h.builtin(ctx, d)
 	answer.Took = time.Since(began)
 	h.meters.decided(ctx, hook, byBuiltin, answer.Took)
 	return answer
 }
 
-func (h *Host) answer(ctx context.Context, app string, hook hostabi.Hook, d *desk) (Answer, result) {
+func (h *Host) answer(ctx context.Context, app string, d *desk) (Answer, result) {
 	g, i, err := h.take(app)
 	switch {
 	case err != nil: // the host ends; who asks does, too
-		return h.builtin(ctx, hook, d), byBuiltin
+		return h.builtin(ctx, d), byBuiltin
 	case g == nil:
-		return h.absent(ctx, hook, d)
-	case !g.module.answers[hook]:
+		return h.absent(ctx, d)
+	case !g.module.answers[d.hook]:
 		g.slot <- i
-		return h.builtin(ctx, hook, d), byBuiltin
+		return h.builtin(ctx, d), byBuiltin
 	}
-	decision, i, f := h.call(ctx, g, i, hook, d)
+	decision, i, f := h.call(ctx, g, i, d)
 	g.slot <- i
 	if f != nil {
-		return h.fallBack(ctx, app, g, hook, d, f), byFallback
+		return h.fallBack(ctx, app, g, d, f), byFallback
 	}
 	return Answer{Decision: decision, By: g.module.Digest, Policy: g.policy}, byModule
 }
 
 // absent answers while the default policy is not there. That is a fault only once it is known that it will not come.
-func (h *Host) absent(ctx context.Context, hook hostabi.Hook, d *desk) (Answer, result) {
+func (h *Host) absent(ctx context.Context, d *desk) (Answer, result) {
 	h.mu.RLock()
 	failed := h.failed
 	h.mu.RUnlock()
-	answer := h.builtin(ctx, hook, d)
+	answer := h.builtin(ctx, d)
 	if failed == nil {
 		return answer, byBuiltin
 	}
@@ -143,19 +153,19 @@ func (h *Host) take(app string) (*generation, *instance, error) {
 }
 
 // call asks an instance, which it makes if there is none, and returns it for the next question, or nil if it is spent.
-func (h *Host) call(ctx context.Context, g *generation, i *instance, hook hostabi.Hook, d *desk) (hostabi.Decision, *instance, *fault) {
+func (h *Host) call(ctx context.Context, g *generation, i *instance, d *desk) (hostabi.Decision, *instance, *fault) {
 	if i == nil {
 		var f *fault
 		if i, f = h.instance(ctx, g.module, g.settings); f != nil {
 			return hostabi.Decision{}, nil, f
 		}
 	}
-	block := d.encode(g.module.projections[hook])
+	block := d.encode(g.module.projections[d.hook])
 	row := &d.view.Decision
 	i.world.begin(row.ElapsedMS, row.WallMS, row.Seed)
 	bounded, cancel := context.WithTimeout(ctx, h.cfg.Deadline)
 	defer cancel()
-	decision, f := i.ask(bounded, hook, block)
+	decision, f := i.ask(bounded, d.hook, block)
 	g.module.voice.pass(ctx, i.world)
 	if f != nil {
 		h.discard(ctx, i)
@@ -165,22 +175,22 @@ func (h *Host) call(ctx context.Context, g *generation, i *instance, hook hostab
 }
 
 // fallBack lets the built-in policy answer after a fault.
-func (h *Host) fallBack(ctx context.Context, app string, g *generation, hook hostabi.Hook, d *desk, f *fault) Answer {
+func (h *Host) fallBack(ctx context.Context, app string, g *generation, d *desk, f *fault) Answer {
 	h.meters.faulted(ctx, f.cause)
 	h.log.LogAttrs(ctx, slog.LevelWarn, "policy fault", slog.String("application", app), slog.String("policy", g.policy),
-		slog.String("digest", g.module.Digest), slog.String("hook", hook.String()), slog.String("cause", string(f.cause)),
+		slog.String("digest", g.module.Digest), slog.String("hook", d.hook.String()), slog.String("cause", string(f.cause)),
 		slog.String("fault", f.Error()), slog.String("trace", f.trace))
-	answer := h.builtin(ctx, hook, d)
+	answer := h.builtin(ctx, d)
 	answer.Fault = fmt.Sprintf("policy %s %v", g.policy, f)
 	return answer
 }
 
-func (h *Host) builtin(ctx context.Context, hook hostabi.Hook, d *desk) Answer {
-	decision, err := d.ask(hook)
+func (h *Host) builtin(ctx context.Context, d *desk) Answer {
+	decision, err := d.ask()
 	answer := Answer{Decision: decision, By: builtinDigest, Policy: builtinName}
 	if err != nil {
 		answer.Fault = fmt.Sprintf("the built-in policy could not decide: %v", err)
-		h.log.LogAttrs(ctx, slog.LevelError, "built-in policy failed", slog.String("hook", hook.String()), slog.Any("error", err))
+		h.log.LogAttrs(ctx, slog.LevelError, "built-in policy failed", slog.String("hook", d.hook.String()), slog.Any("error", err))
 	}
 	return answer
 }

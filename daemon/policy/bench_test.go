@@ -36,10 +36,9 @@ func BenchmarkEncode(b *testing.B) {
 	for _, executors := range []uint32{100, 10_000} {
 		b.Run(fmt.Sprint(executors), func(b *testing.B) {
 			d := newDesk()
-			question := running(executors)
+			d.hook, d.question = hostabi.HookAllocate, running(executors)
 			b.ReportAllocs()
 			for b.Loop() {
-				d.take(hostabi.HookAllocate, question)
 				d.encode(hostabi.Projection{})
 			}
 		})

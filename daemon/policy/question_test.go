@@ -9,7 +9,7 @@ type fleet struct {
 	decision  hostabi.DecisionRow
 }
 
-func (f *fleet) View(v *hostabi.View) {
+func (f *fleet) View(v *hostabi.View, _ hostabi.Projection) {
 	v.Decision = f.decision
 	v.Profiles = append(v.Profiles[:0], f.profile)
 	v.Executors = append(v.Executors[:0], f.executors...)

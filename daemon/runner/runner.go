@@ -32,8 +32,10 @@ type Key struct {
 // String returns namespace/id.
 func (k Key) String() string { return k.Namespace + "/" + k.ID }
 
-// Question is what a policy is asked: it fills the view.
-type Question interface{ View(*hostabi.View) }
+// Question is what a policy is asked: it fills the view, as far as keep asks for it.
+type Question interface {
+	View(v *hostabi.View, keep hostabi.Projection)
+}
 
 // Answer is a policy's decision and who made it.
 type Answer struct {

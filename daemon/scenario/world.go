@@ -279,7 +279,7 @@ func (w *world) timeouts(effects []application.Effect) {
 }
 
 func (w *world) ask(e application.AskPolicy) error {
-	e.Input.View(&w.view)
+	e.Input.View(&w.view, hostabi.Projection{})
 	answer, err := w.policy.Call(e.Input.Hook, w.view.Encode(nil, hostabi.Projection{}))
 	if err != nil {
 		return fmt.Errorf("asking the policy about %v: %w", e.Input.Hook, err)

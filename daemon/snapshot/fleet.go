@@ -72,6 +72,11 @@ func (f *fleet) All() iter.Seq[Executor] {
 	}
 }
 
+// Each shows visit the executors as All lists them, without copying them: they are to be read, and not kept.
+func (f *fleet) Each(visit func(*Executor)) {
+	f.tree.root.each(func(e *Executor) bool { visit(e); return true })
+}
+
 // Newest is the newest version that a list or an observation showed.
 func (f *fleet) Newest() Version { return f.newest }
 

@@ -102,7 +102,7 @@ func ask(ctx context.Context, host *policy.Host, m modules.Module, q *question) 
 	var whole, views, calls, natively samples
 	for i := range policyCalls + policyCalls/10 {
 		began := time.Now()
-		q.View(&view)
+		q.View(&view, projection)
 		block = view.Encode(block[:0], projection)
 		ready := time.Since(began)
 		began = time.Now()
