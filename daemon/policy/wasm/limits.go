@@ -19,7 +19,8 @@ type Limits struct {
 
 	MemoryPages  uint32 // that its memory may start with
 	TableEntries uint32 // that its table may start with
-	Entries      int    // types, imports, exports, globals, segments, and custom sections: of each
+	Entries      int    // types, imports, exports, globals, and custom sections: of each
+	Segments     int    // of data, and of elements
 }
 
 // DefaultLimits are far above what the supported compilers make: a big Go module takes half of most of them, or less.
@@ -41,6 +42,7 @@ func DefaultLimits() Limits {
 		MemoryPages:     1_024,
 		TableEntries:    64 << 10,
 		Entries:         20_000,
+		Segments:        262_144,
 	}
 }
 
