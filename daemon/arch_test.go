@@ -52,6 +52,7 @@ var rooms = []room{
 	// The shell around the core.
 	{path: "daemon/policy", may: []string{"hostabi", "sdk", "daemon/policy/wasm", "daemon/policy/meter", "plugins/...", wazero, otelAPI}},
 	{path: "daemon/policy/wasm", pure: true},
+	{path: "daemon/policy/wasm/wasmtest", pure: true, may: []string{"daemon/policy/wasm"}},
 	{path: "daemon/policy/meter", pure: true, may: []string{"daemon/policy/wasm"}},
 	{path: "daemon/driver", may: slices.Concat(core, []string{
 		"api/v1", "daemon/pod", "daemon/policy", "daemon/runner", "daemon/spec", grpc, rpcDetails, protobuf, otelGRPC, otelAPI, kubeMachinery, xNet,
