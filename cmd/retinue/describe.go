@@ -66,7 +66,7 @@ func takes(least, most int, what string) cobra.PositionalArgs {
 		if len(args) >= least && (most == 0 || len(args) <= most) {
 			return nil
 		}
-		return usagef("%s takes %s, and got %d arguments: %s", cmd.CommandPath(), what, len(args), cmd.UseLine())
+		return usagef("%s takes %s, and got %s: %s", cmd.CommandPath(), what, count(len(args), "argument"), cmd.UseLine())
 	}
 }
 
@@ -127,8 +127,8 @@ func describeApp(a *apiv1.Application) string {
 	s.indent(newTable(profileColumns, false).lines(status.GetProfiles()...))
 	t := status.GetTasks()
 	s.title("Tasks")
-	fmt.Fprintf(s, "  %d accepted: %d queued, %d launched, %d running, %d succeeded, %d failed, %d cancelled, %d expired; %d retries\n",
-		t.GetAccepted(), t.GetQueued(), t.GetLaunched(), t.GetRunning(), t.GetSucceeded(), t.GetFailed(), t.GetCancelled(), t.GetExpired(), t.GetRetried())
+	fmt.Fprintf(s, "  %d accepted: %d queued, %d launched, %d running, %d succeeded, %d failed, %d cancelled, %d expired; %s\n",
+		t.GetAccepted(), t.GetQueued(), t.GetLaunched(), t.GetRunning(), t.GetSucceeded(), t.GetFailed(), t.GetCancelled(), t.GetExpired(), count(t.GetRetried(), "retry"))
 	s.title("Policy")
 	s.indent(policyStatus(a))
 	if len(status.GetConditions()) > 0 {
@@ -212,7 +212,7 @@ func describeExecutor(m member, running []unit) string {
 	s.line("Node", m.GetNode())
 	s.line("Age", age(m.GetAskedAt()))
 	s.line("Slots", fmt.Sprintf("%d of %d busy", m.GetBusy(), m.GetSlots()))
-	s.line("Tasks ended", fmt.Sprintf("%d, and %d failed attempts", m.GetDone(), m.GetFailed()))
+	s.line("Tasks ended", fmt.Sprintf("%d, and %s", m.GetDone(), count(m.GetFailed(), "failed attempt")))
 	if len(running) > 0 {
 		s.title("Running")
 		s.indent(newTable(taskOutput(false).columns, false).lines(running...))

@@ -4,19 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/retinue-sched/retinue/sdk/client"
-)
-
-// The exit codes. `retinue help exit-codes` explains them.
-const (
-	exitOK          = 0
-	exitFailed      = 1
-	exitUsage       = 2
-	exitUnreachable = 3
-	exitNotFound    = 4
-	exitRefused     = 5
-	exitInterrupted = 130
 )
 
 // exitError is an error with the code that the program ends with.
@@ -38,8 +28,14 @@ func failedf(format string, args ...any) error {
 	return &exitError{code: exitFailed, err: fmt.Errorf(format, args...)}
 }
 
-// explain turns what a call came to into a sentence and an exit code.
-func (p *program) explain(err error) error {
+// notFoundf is an error about something that is not there.
+func notFoundf(format string, args ...any) error {
+	return &exitError{code: exitNotFound, err: fmt.Errorf(format, args...)}
+}
+
+// explain turns what a call came to into a sentence and an exit code. answers reports whether the daemon answers now; it is asked only if that
+// makes a difference.
+func (p *program) explain(err error, answers func() bool) error {
 	if known := (*exitError)(nil); errors.As(err, &known) {
 		return err
 	}
@@ -54,11 +50,10 @@ func (p *program) explain(err error) error {
 	case client.Canceled:
 		return &exitError{code: exitInterrupted, err: errors.New("interrupted")}
 	case client.Unreachable:
-		return &exitError{code: exitUnreachable, err: fmt.Errorf(
-			"the daemon does not answer at %s (%s): start one with `retinued`, or name another with --daemon", p.daemon.Address, text)}
+		return p.unreachable(text, answers)
 	case client.Late:
 		return &exitError{code: exitUnreachable, err: fmt.Errorf(
-			"the daemon at %s did not answer within %v (%s): try again, or give it longer with --request-timeout", p.daemon.Address, p.timeout, text)}
+			"the daemon at %s did not answer within %v%s: try again, or give it longer with --request-timeout", p.daemon.Address, p.timeout, inBrackets(text))}
 	case client.NotFound:
 		return &exitError{code: exitNotFound, err: errors.New(text)}
 	case client.Refused:
@@ -68,6 +63,14 @@ func (p *program) explain(err error) error {
 	default:
 		return &exitError{code: exitFailed, err: errors.New(text)}
 	}
+}
+
+// inBrackets adds what the daemon said of its lateness. What the protocol says of it is no news.
+func inBrackets(text string) string {
+	if text == "" || strings.Contains(text, "context") {
+		return ""
+	}
+	return " (" + text + ")"
 }
 
 // exitCode is the program's exit code.

@@ -42,7 +42,7 @@ func (f *followed) changed(t *apiv1.Task) {
 func (f *followed) write(t *apiv1.Task) error {
 	output := t.GetResult().GetOutput()
 	if t.GetResult().GetTruncated() {
-		fmt.Fprintf(f.p.err, "retinue: the output of task %s was cut at %d bytes\n", clean(t.GetKey()), len(output))
+		fmt.Fprintf(f.p.err, "retinue: the output of task %s was cut at %s\n", clean(t.GetKey()), count(len(output), "byte"))
 	}
 	if f.o.outputDir != "" {
 		return os.WriteFile(filepath.Join(f.o.outputDir, fileName(t.GetKey())), output, 0o644)
@@ -76,16 +76,26 @@ func (f *followed) failure() error {
 		}
 		b.WriteString("\n")
 	}
-	fmt.Fprintf(&b, "%d of %d tasks did not succeed", f.progress.unsuccessful(), len(f.job.Tasks))
+	fmt.Fprintf(&b, "%d of %s did not succeed", f.progress.unsuccessful(), count(len(f.job.Tasks), "task"))
 	return failedf("%s", b.String())
 }
 
+// taskFailure says of a task how it ended, and why as far as that is known: a command that did not end by itself has no exit code of its own.
 func taskFailure(t *apiv1.Task) string {
-	text := clean(t.GetResult().GetText())
-	if text == "" {
-		text = fmt.Sprintf("exit code %d", t.GetResult().GetExitCode())
+	what := fmt.Sprintf("task %s %s", clean(t.GetKey()), stateName(t.GetState()))
+	if t.GetAttempt() == 0 {
+		what += " before it was tried"
+	} else {
+		what += " after " + count(t.GetAttempt(), "attempt")
 	}
-	return fmt.Sprintf("task %s %s after %d attempts: %s", clean(t.GetKey()), stateName(t.GetState()), t.GetAttempt(), text)
+	switch text := clean(t.GetResult().GetText()); {
+	case text != "":
+		return what + ": " + text
+	case t.GetResult().GetOutcome() == apiv1.Outcome_OUTCOME_FAILED:
+		return fmt.Sprintf("%s: exit code %d", what, t.GetResult().GetExitCode())
+	default:
+		return what
+	}
 }
 
 // lastWords is the last line of what a task wrote to its standard error, which most often says why it failed.

@@ -2,14 +2,12 @@ package main
 
 import (
 	"bytes"
-	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	apiv1 "github.com/retinue-sched/retinue/api/v1"
-	"github.com/retinue-sched/retinue/sdk/client"
 )
 
 // following is a job of which the tasks with these keys are followed; what it writes comes out of the two buffers.
@@ -51,8 +49,10 @@ func TestSingleCommandThatWasEnded(t *testing.T) {
 		"task a failed after 2 attempts: too long": ended("a", apiv1.TaskState_TASK_STATE_FAILED, &apiv1.Report{
 			Outcome: apiv1.Outcome_OUTCOME_TIMEOUT, ExitCode: 143, Text: "too long",
 		}),
-		"task a expired after 2 attempts: exit code 0": ended("a", apiv1.TaskState_TASK_STATE_EXPIRED, &apiv1.Report{}),
-		"task a failed after 2 attempts: exit code 0":  ended("a", apiv1.TaskState_TASK_STATE_FAILED, &apiv1.Report{Outcome: apiv1.Outcome_OUTCOME_FAILED}),
+		"task a expired after 2 attempts":             ended("a", apiv1.TaskState_TASK_STATE_EXPIRED, &apiv1.Report{}),
+		"task a failed after 2 attempts: exit code 0": ended("a", apiv1.TaskState_TASK_STATE_FAILED, &apiv1.Report{Outcome: apiv1.Outcome_OUTCOME_FAILED}),
+		"task a cancelled before it was tried":        {Key: "a", State: apiv1.TaskState_TASK_STATE_CANCELLED, Result: &apiv1.Report{}},
+		"task a cancelled after 1 attempt":            {Key: "a", State: apiv1.TaskState_TASK_STATE_CANCELLED, Attempt: 1},
 	} {
 		f, _, _ := following(runOptions{}, "a")
 		f.changed(task)
@@ -69,7 +69,7 @@ func TestListOfTasks(t *testing.T) {
 		Outcome: apiv1.Outcome_OUTCOME_FAILED, ExitCode: 42, Text: "it ended with exit status 42", Output: []byte("half"), Errors: []byte("at first\nin \x1b[31mthe end\n\n"),
 	}))
 	err := f.failure()
-	want := "task a failed after 2 attempts: it ended with exit status 42: in [31mthe end\n1 of 1 tasks did not succeed"
+	want := "task a failed after 2 attempts: it ended with exit status 42: in [31mthe end\n1 of 1 task did not succeed"
 	if exitCode(err) != exitFailed || err.Error() != want {
 		t.Errorf("got %q with code %d, want %q and %d", err, exitCode(err), want, exitFailed)
 	}
@@ -120,17 +120,5 @@ func TestOutputFolder(t *testing.T) {
 	f.changed(ended("late", apiv1.TaskState_TASK_STATE_SUCCEEDED, nil))
 	if f.err == nil || !strings.Contains(f.err.Error(), "writing the output of task late") {
 		t.Errorf("got %v, want that the folder is gone", f.err)
-	}
-}
-
-// What a call came to is a sentence with an exit code.
-func TestExplain(t *testing.T) {
-	p := &program{daemon: client.Config{Address: "unix:///d"}}
-	own := failedf("own words")
-	if got := p.explain(own); !errors.Is(got, own) {
-		t.Errorf("got %v, want what was known already", got)
-	}
-	if got := exitCode(errors.New("anything")); got != exitFailed {
-		t.Errorf("an error of unknown kind gives %d, want %d", got, exitFailed)
 	}
 }

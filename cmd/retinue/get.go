@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"strings"
 
@@ -26,11 +25,6 @@ func newGet(p *program) *cobra.Command {
 	return cmd
 }
 
-// notFoundf is an error about something that is not there.
-func notFoundf(format string, args ...any) error {
-	return &exitError{code: exitNotFound, err: fmt.Errorf(format, args...)}
-}
-
 // appKey names an application.
 type appKey struct {
 	namespace, id string
@@ -43,8 +37,11 @@ func (k appKey) String() string {
 	return k.namespace + "/" + k.id
 }
 
-// app is the application that a person means: APP, or NAMESPACE/APP as the program itself writes it.
+// app is the application that a person means: APP, or NAMESPACE/APP or app/NAMESPACE/APP as the program itself writes it.
 func (p *program) app(word string) appKey {
+	if rest, ok := strings.CutPrefix(word, "app/"); ok && strings.Contains(rest, "/") {
+		word = rest
+	}
 	if namespace, id, ok := strings.Cut(word, "/"); ok {
 		return appKey{namespace: namespace, id: id}
 	}
@@ -92,7 +89,7 @@ func only(keys []appKey, what string) (appKey, error) {
 	case 1:
 		return keys[0], nil
 	default:
-		return appKey{}, usagef("there are %d applications: say with --app whose %s", len(keys), what)
+		return appKey{}, usagef("there are %s: say with --app whose %s", count(len(keys), "application"), what)
 	}
 }
 

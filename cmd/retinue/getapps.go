@@ -59,19 +59,29 @@ func (p *program) watchApps(ctx context.Context, c *client.Client, format string
 	if len(names) == 1 {
 		key = p.app(names[0])
 	}
-	stream, err := c.Applications.WatchApplications(ctx, &apiv1.WatchApplicationsRequest{Application: key.id, Namespace: key.namespace})
-	if err != nil {
-		return err
-	}
 	w := appOutput.watcher(p, format)
-	return each(stream, func(msg *apiv1.WatchApplicationsResponse) error {
-		if err := w.show(msg.GetApplications()...); err != nil {
+	return p.watched(ctx, func(ctx context.Context, heard func()) error {
+		if len(w.names()) > 0 { // it was cut: what went meanwhile is not told again
+			there, err := p.applications(ctx, c, key.namespace)
+			if err != nil {
+				return err
+			}
+			w.keep(there...)
+		}
+		stream, err := c.Applications.WatchApplications(ctx, &apiv1.WatchApplicationsRequest{Application: key.id, Namespace: key.namespace})
+		if err != nil {
 			return err
 		}
-		for _, deleted := range msg.GetDeleted() {
-			w.gone("app/" + deleted)
-		}
-		return nil
+		return each(stream, func(msg *apiv1.WatchApplicationsResponse) error {
+			heard()
+			if err := w.show(msg.GetApplications()...); err != nil {
+				return err
+			}
+			for _, deleted := range msg.GetDeleted() {
+				w.gone("app/" + deleted)
+			}
+			return nil
+		})
 	})
 }
 

@@ -131,35 +131,30 @@ func (p *program) watchExecutors(ctx context.Context, c *client.Client, format, 
 	if err != nil {
 		return err
 	}
-	if _, err = c.Applications.GetApplication(ctx, &apiv1.GetApplicationRequest{Application: key.id, Namespace: key.namespace}); err != nil {
-		return err // a watch of something that is not there would wait for it
-	}
-	stream, err := c.Applications.WatchApplications(ctx, &apiv1.WatchApplicationsRequest{Application: key.id, Namespace: key.namespace})
-	if err != nil {
-		return err
-	}
 	w := executorOutput(false).watcher(p, format)
-	return each(stream, func(msg *apiv1.WatchApplicationsResponse) error {
-		if len(msg.GetDeleted()) > 0 {
-			return notFoundf("application %s was deleted", key)
+	return p.watched(ctx, func(ctx context.Context, heard func()) error {
+		if _, missing := p.foundApp(ctx, c, key.String()); missing != nil {
+			return missing // a watch of something that is not there would wait for it
 		}
-		members, err := p.allExecutors(ctx, c, key)
+		stream, err := c.Applications.WatchApplications(ctx, &apiv1.WatchApplicationsRequest{Application: key.id, Namespace: key.namespace})
 		if err != nil {
 			return err
 		}
-		if len(ids) > 0 {
-			members = slices.DeleteFunc(members, func(m member) bool { return !slices.Contains(ids, m.GetId()) })
-		}
-		there := make(map[string]bool, len(members))
-		for _, m := range members {
-			there[w.name(m)] = true
-		}
-		for _, name := range w.names() {
-			if !there[name] {
-				w.gone(name)
+		return each(stream, func(msg *apiv1.WatchApplicationsResponse) error {
+			heard()
+			if len(msg.GetDeleted()) > 0 {
+				return notFoundf("application %s was deleted", key)
 			}
-		}
-		return w.show(members...)
+			members, err := p.allExecutors(ctx, c, key)
+			if err != nil {
+				return err
+			}
+			if len(ids) > 0 {
+				members = slices.DeleteFunc(members, func(m member) bool { return !slices.Contains(ids, m.GetId()) })
+			}
+			w.keep(members...)
+			return w.show(members...)
+		})
 	})
 }
 

@@ -157,26 +157,41 @@ func (p *program) watchTasks(ctx context.Context, c *client.Client, format strin
 	if err != nil {
 		return err
 	}
-	stream, err := c.Tasks.WatchTasks(ctx, &apiv1.WatchTasksRequest{Application: app.id, Namespace: app.namespace, Job: f.job, WithoutOutput: true})
-	if err != nil {
-		return err
-	}
 	w := taskOutput(false).watcher(p, format)
-	err = each(stream, func(msg *apiv1.WatchTasksResponse) error {
-		var units []unit
-		for _, t := range msg.GetTasks() {
-			if (len(f.keys) == 0 || slices.Contains(f.keys, t.GetKey())) && (len(f.states) == 0 || slices.Contains(f.states, t.GetState())) {
-				units = append(units, unit{app: app, Task: t})
-			}
+	return p.watched(ctx, func(ctx context.Context, heard func()) error {
+		req := &apiv1.WatchTasksRequest{Application: app.id, Namespace: app.namespace, Job: f.job, WithoutOutput: true}
+		stream, err := c.Tasks.WatchTasks(ctx, req)
+		if err != nil {
+			return err
 		}
-		return w.show(units...)
+		var there []unit // until all are listed
+		listed := false
+		return each(stream, func(msg *apiv1.WatchTasksResponse) error {
+			heard()
+			if err := w.show(f.of(app, msg.GetTasks())...); err != nil {
+				return err
+			}
+			if !listed {
+				there = append(there, taskFilter{keys: f.keys}.of(app, msg.GetTasks())...) // one that changed its state is not gone
+			}
+			if msg.GetListed() {
+				w.keep(there...)
+				there, listed = nil, true
+			}
+			return nil
+		})
 	})
-	if kind, _, _ := client.Explain(err); kind == client.Unreachable { // or only the application is gone
-		if _, missing := p.foundApp(ctx, c, app.String()); missing != nil {
-			return missing
+}
+
+// of picks those of an application's tasks that are meant by what a watch cannot ask for.
+func (f taskFilter) of(app appKey, tasks []*apiv1.Task) []unit {
+	var units []unit
+	for _, t := range tasks {
+		if (len(f.keys) == 0 || slices.Contains(f.keys, t.GetKey())) && (len(f.states) == 0 || slices.Contains(f.states, t.GetState())) {
+			units = append(units, unit{app: app, Task: t})
 		}
 	}
-	return err
+	return units
 }
 
 // taskOutput is how tasks are shown; apart says that they are of several applications.

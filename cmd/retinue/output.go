@@ -131,6 +131,19 @@ func (w *watcher[T]) text(row T) (string, error) {
 // names lists what was shown, in order.
 func (w *watcher[T]) names() []string { return slices.Sorted(maps.Keys(w.seen)) }
 
+// keep tells of everything that was shown and is not among what is there that it is gone.
+func (w *watcher[T]) keep(there ...T) {
+	names := make(map[string]bool, len(there))
+	for _, row := range there {
+		names[w.name(row)] = true
+	}
+	for _, name := range w.names() {
+		if !names[name] {
+			w.gone(name)
+		}
+	}
+}
+
 // gone tells that something is not there any more.
 func (w *watcher[T]) gone(name string) {
 	if _, known := w.seen[name]; !known {

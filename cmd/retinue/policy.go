@@ -65,7 +65,7 @@ func exactly(command, what string) cobra.PositionalArgs {
 		if len(args) == 1 {
 			return nil
 		}
-		return usagef("%s takes %s, and got %d arguments", command, what, len(args))
+		return usagef("%s takes %s, and got %s", command, what, count(len(args), "argument"))
 	}
 }
 
@@ -87,7 +87,7 @@ func (p *program) loadPolicy(ctx context.Context, c *client.Client, policy strin
 		if refused != nil {
 			return refused
 		}
-		p.printf("policy %s loaded: %s, %d bytes\n", loaded.GetName(), loaded.GetDigest(), loaded.GetSizeBytes())
+		p.printf("policy %s loaded: %s, %s\n", loaded.GetName(), loaded.GetDigest(), count(loaded.GetSizeBytes(), "byte"))
 		policy = loaded.GetDigest()
 	}
 	if b.app == "" && !b.forDefault {
@@ -167,7 +167,7 @@ func newPolicyStatus(p *program) *cobra.Command {
 		Use: "status [APP]", Short: "Say who decides for an application, or for all, and how it goes",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 {
-				return usagef("status takes the name of one application, or none for all, and got %d arguments", len(args))
+				return usagef("status takes the name of one application, or none for all, and got %s", count(len(args), "argument"))
 			}
 			return nil
 		},
@@ -224,7 +224,7 @@ func policyStatus(app *apiv1.Application) string {
 		fmt.Fprintf(&b, "decisions  %d by %s %s\n", d.GetCount(), d.GetPolicy(), d.GetDigest())
 	}
 	for _, v := range s.GetViolations() {
-		fmt.Fprintf(&b, "clipped    %d times: %s\n", v.GetCount(), v.GetRule())
+		fmt.Fprintf(&b, "clipped    %s: %s\n", count(v.GetCount(), "time"), v.GetRule())
 	}
 	return b.String()
 }

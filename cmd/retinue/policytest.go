@@ -71,7 +71,7 @@ func (p *program) testPolicy(ctx context.Context, configure scenario.Configure, 
 	}
 	p.printf("%d passed, %d failed\n", len(stories)-failures, failures)
 	if failures > 0 {
-		return failedf("%d of %d scenarios failed", failures, len(stories))
+		return failedf("%d of %s failed", failures, count(len(stories), "scenario"))
 	}
 	return nil
 }

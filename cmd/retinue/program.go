@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	apiv1 "github.com/retinue-sched/retinue/api/v1"
 	"github.com/retinue-sched/retinue/sdk/client"
 )
 
@@ -72,13 +73,21 @@ func (p *program) connected(ctx context.Context, do func(c *client.Client) error
 		return usagef("%v", err)
 	}
 	defer func() { _ = c.Close() }()
-	ctx, cancel := context.WithTimeout(ctx, startTime)
-	_ = c.Wait(ctx) // if nobody comes, the call itself says so
+	waiting, cancel := context.WithTimeout(ctx, startTime)
+	_ = c.Wait(waiting) // if nobody comes, the call itself says so
 	cancel()
 	if err := do(c); err != nil {
-		return p.explain(err)
+		return p.explain(err, func() bool { return p.answers(context.WithoutCancel(ctx), c) })
 	}
 	return nil
+}
+
+// answers reports whether the daemon answers.
+func (p *program) answers(ctx context.Context, c *client.Client) bool {
+	ctx, cancel := context.WithTimeout(ctx, startTime)
+	defer cancel()
+	_, err := c.Applications.ListApplications(ctx, &apiv1.ListApplicationsRequest{PageSize: 1})
+	return err == nil
 }
 
 // request bounds one request.

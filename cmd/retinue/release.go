@@ -101,6 +101,6 @@ func (p *program) cancelTasks(ctx context.Context, c *client.Client, word string
 	if got.GetCount() == 0 && len(req.GetKeys()) > 0 {
 		return notFoundf("application %s has no such task that has not ended: `retinue get tasks --app %s` lists those there are", key, key)
 	}
-	p.printf("%d tasks of application %s cancelled\n", got.GetCount(), key)
+	p.printf("%s of application %s cancelled\n", count(got.GetCount(), "task"), key)
 	return nil
 }

@@ -81,7 +81,7 @@ func (p *program) runJob(ctx context.Context, c *client.Client, job client.Job, 
 		if err != nil {
 			return err
 		}
-		p.printf("job %s: %d tasks submitted; see `retinue get tasks --app %s --job %s`\n", name, len(job.Tasks), o.app, name)
+		p.printf("job %s: %s submitted; see `retinue get tasks --app %s --job %s`\n", name, count(len(job.Tasks), "task"), o.app, name)
 		return nil
 	}
 	if o.outputDir != "" {
@@ -121,7 +121,7 @@ func (p *program) interrupted(ctx context.Context, c *client.Client, job client.
 	defer cancel()
 	got, err := c.Tasks.CancelTasks(ctx, &apiv1.CancelTasksRequest{Application: job.Application, Namespace: job.Namespace, Job: job.Name})
 	if err != nil {
-		return &exitError{code: exitInterrupted, err: fmt.Errorf("interrupted; job %s goes on, because ending it did not work: %w", job.Name, p.explain(err))}
+		return &exitError{code: exitInterrupted, err: fmt.Errorf("interrupted; job %s goes on, because ending it did not work: %w", job.Name, p.explain(err, func() bool { return p.answers(ctx, c) }))}
 	}
-	return &exitError{code: exitInterrupted, err: fmt.Errorf("interrupted: %d tasks of job %s were told to end", got.GetCount(), job.Name)}
+	return &exitError{code: exitInterrupted, err: fmt.Errorf("interrupted: what had not ended of job %s was told to end: %s", job.Name, count(got.GetCount(), "task"))}
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"strconv"
 	"strings"
 
@@ -17,18 +18,18 @@ func newScale(p *program) *cobra.Command {
 		Use: "scale APP N", Short: "Say how many executors an application shall have",
 		Args: takes(2, 2, "an application and a number of executors"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			count, err := strconv.ParseUint(args[1], 10, 32)
+			n, err := strconv.ParseUint(args[1], 10, 32)
 			if err != nil {
 				return usagef("%q is not a number of executors: write a whole number of 0 or more", args[1])
 			}
-			return p.connected(cmd.Context(), func(c *client.Client) error { return p.scale(cmd.Context(), c, args[0], profile, uint32(count)) })
+			return p.connected(cmd.Context(), func(c *client.Client) error { return p.scale(cmd.Context(), c, args[0], profile, uint32(n)) })
 		},
 	}
 	cmd.Flags().StringVar(&profile, "profile", "", "kind of executor; may be left out when there is only one")
 	return cmd
 }
 
-func (p *program) scale(ctx context.Context, c *client.Client, word, profile string, count uint32) error {
+func (p *program) scale(ctx context.Context, c *client.Client, word, profile string, n uint32) error {
 	ctx, cancel := p.request(ctx)
 	defer cancel()
 	app, err := p.application(ctx, c, word)
@@ -43,14 +44,46 @@ func (p *program) scale(ctx context.Context, c *client.Client, word, profile str
 		}
 		profile = profiles[0].GetName()
 	}
-	_, err = c.Applications.ScaleApplication(ctx, &apiv1.ScaleApplicationRequest{
-		Application: key.id, Namespace: key.namespace, Targets: map[string]uint32{profile: count},
+	scaled, err := c.Applications.ScaleApplication(ctx, &apiv1.ScaleApplicationRequest{
+		Application: key.id, Namespace: key.namespace, Targets: map[string]uint32{profile: n},
 	})
 	if err != nil {
 		return err
 	}
-	p.printf("application %s scaled to %d executors of profile %s\n", key, count, profile)
+	kept := held(scaled.GetApplication(), profile, n)
+	p.printf("application %s scaled to %s of profile %s\n", key, count(kept, "executor"), profile)
+	if kept != n {
+		fmt.Fprintf(p.err, "retinue: %d is out of the bounds of profile %s, which has %s: `retinue apply` changes them\n",
+			n, profile, bounds(profileOf(scaled.GetApplication(), profile)))
+	}
 	return nil
+}
+
+// held is how many executors are kept of a profile that was scaled to n: its bounds hold whatever is asked for.
+func held(app *apiv1.Application, profile string, n uint32) uint32 {
+	s := profileOf(app, profile)
+	if s.GetMax() > 0 {
+		n = min(n, s.GetMax())
+	}
+	return max(n, s.GetMin())
+}
+
+// profileOf is the status of a profile, or nil.
+func profileOf(app *apiv1.Application, name string) *apiv1.ProfileStatus {
+	for _, s := range app.GetStatus().GetProfiles() {
+		if s.GetName() == name {
+			return s
+		}
+	}
+	return nil
+}
+
+// bounds are a profile's minimum and maximum.
+func bounds(s *apiv1.ProfileStatus) string {
+	if s.GetMax() == 0 {
+		return fmt.Sprintf("a minimum of %d", s.GetMin())
+	}
+	return fmt.Sprintf("a minimum of %d and a maximum of %d", s.GetMin(), s.GetMax())
 }
 
 func profileNames(app *apiv1.Application) []string {
