@@ -32,10 +32,9 @@ func (w *writer) bodies() (code, error) {
 // body rewrites the body of one function after the other.
 type body struct {
 	*writer
-	code    code
-	scratch uint32 // a local
-	path    path
-	counts  bool // its calls are counted
+	code   code
+	path   path
+	counts bool // its calls are counted
 }
 
 // rewrite leaves the metered form of a function's body in code. A function that calls others is wrapped in a block, and leaves through
@@ -44,10 +43,10 @@ func (b *body) rewrite(f *wasm.Function) error {
 	b.code, b.path, b.counts = b.code[:0], path{labels: b.path.labels[:0]}, f.Calls
 	b.declare(f)
 	if b.counts {
-		b.enter(&b.code, b.scratch)
+		b.enter(&b.code)
 	}
 	if !loopsAtOnce(f.Code) {
-		b.check(&b.code, b.scratch)
+		b.check(&b.code)
 	}
 	if b.counts {
 		b.wrap(b.Types[f.Type].Results)
@@ -55,14 +54,15 @@ func (b *body) rewrite(f *wasm.Function) error {
 	b.path.open(wasm.OpBlock)
 	walk := wasm.WalkOver(f.Code)
 	for walk.Next() {
-		if b.path.full(b.weight(walk)) && walk.Op != wasm.OpLoop {
-			b.check(&b.code, b.scratch)
+		weight := b.weight(walk)
+		if b.path.full(weight) && walk.Op != wasm.OpLoop {
+			b.check(&b.code)
 			b.path.paid()
 		}
 		b.instruction(walk, f.Code[walk.At:walk.End()])
-		b.path.step(walk, b.weight(walk))
+		b.path.step(walk, weight)
 		if walk.Op == wasm.OpLoop && b.path.alive() {
-			b.check(&b.code, b.scratch)
+			b.check(&b.code)
 			b.path.paid()
 		}
 	}
@@ -73,17 +73,13 @@ func (b *body) rewrite(f *wasm.Function) error {
 	return walk.Err()
 }
 
-// declare repeats the function's locals, and adds one.
+// declare repeats the function's locals.
 func (b *body) declare(f *wasm.Function) {
-	b.scratch = uint32(len(b.Types[f.Type].Params))
-	b.code.u32(uint32(len(f.Locals)) + 1)
+	b.code.u32(uint32(len(f.Locals)))
 	for _, run := range f.Locals {
 		b.code.u32(run.Count)
 		b.code.raw(run.Type)
-		b.scratch += run.Count
 	}
-	b.code.u32(1)
-	b.code.raw(wasm.I32)
 }
 
 // wrap opens a block that gives what the function gives.

@@ -76,46 +76,45 @@ func (w *writer) helper(h helper) (c code) {
 
 // grow pays for memory before it is had. What cannot be had costs as little as any call.
 func (w *writer) grow(c *code) {
-	const delta, scratch = 0, 1
-	c.raw(1, 1, wasm.I32)
+	const delta = 0
+	c.raw(0) // no locals
 	c.with(wasm.OpLocalGet, delta)
 	c.i32(int32(w.memoryMost()))
 	c.raw(memorySize, oneMemory, i32Subtract, i32LessOrEqual, when, noValues)
-	w.pay(c, scratch, func() {
+	w.pay(c, func() {
 		c.with(wasm.OpLocalGet, delta)
 		c.i32(pageTicks)
 		c.raw(i32ShiftLeft)
 	})
 	c.raw(end)
-	w.check(c, scratch)
+	w.check(c)
 	c.with(wasm.OpLocalGet, delta)
 	c.raw(memoryGrow, oneMemory)
 }
 
 // charge pays for a copy out of a short segment. More than a chunk is more than the segment has, and traps.
 func (w *writer) charge(c *code) {
-	const size, scratch = 0, 1
-	c.raw(1, 1, wasm.I32)
+	const size = 0
+	c.raw(0) // no locals
 	c.with(wasm.OpLocalGet, size)
 	c.i32(chunk)
 	c.raw(i32LessOrEqual, when, noValues)
-	w.payForBytes(c, size, scratch)
+	w.payForBytes(c, size)
 	c.raw(end)
 	c.with(wasm.OpLocalGet, size)
 }
 
-// The parameters and the locals of a bulk operation.
+// The parameters of a bulk operation.
 const (
 	to = iota
 	from
 	size
-	scratch
 )
 
 // inChunks does a bulk operation, paid for a chunk at a time. All of it must be inside of the memory before anything is written, so for
 // more than one chunk that is looked at first; the engine does it for one.
 func (w *writer) inChunks(c *code, h helper) {
-	c.raw(1, 1, wasm.I32)
+	c.raw(0) // no locals
 	whole := func() {
 		for i := range uint32(size + 1) {
 			c.with(wasm.OpLocalGet, i)
@@ -137,7 +136,7 @@ func (w *writer) inChunks(c *code, h helper) {
 		w.chunks(c, h, false)
 	}
 	c.raw(end)
-	w.payForBytes(c, size, scratch)
+	w.payForBytes(c, size)
 	whole()
 }
 
@@ -179,8 +178,7 @@ func (w *writer) trapOutside(c *code, h helper, whole func()) {
 // chunks does all but the last chunk, or, from the end, all but the first.
 func (w *writer) chunks(c *code, h helper, fromEnd bool) {
 	c.raw(loop, noValues)
-	w.pay(c, scratch, func() { c.i32(chunk>>bytesPerTick + 1) })
-	w.ask(c, scratch)
+	w.pay(c, func() { c.i32(chunk>>bytesPerTick + 1) })
 	if fromEnd {
 		c.add(size, -chunk)
 	}

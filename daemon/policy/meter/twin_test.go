@@ -23,9 +23,9 @@ var (
 
 // tank is the host's side of metering.
 type tank struct {
-	budget int64        // ticks that may still be given out
-	given  int64        // ticks that were given out
-	onFill func(int32)  // or nil
+	budget int64       // ticks that may still be given out
+	given  int64       // ticks that were given out
+	onFill func(int32) // or nil
 }
 
 // refill gives the next slices, as many as it takes.

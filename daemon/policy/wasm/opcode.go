@@ -133,6 +133,16 @@ func immediateOf(op Opcode) immediate {
 	return simdImmediates[op&0xff]
 }
 
+// Accesses reports whether an instruction reads or writes memory or a table at an address of its operands.
+func Accesses(op Opcode) bool {
+	switch immediateOf(op) {
+	case memoryArg, memoryLane, table:
+		return true
+	default:
+		return false
+	}
+}
+
 // refusal says why an instruction is not allowed, or nothing.
 func refusal(op Opcode) string {
 	switch op {
