@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"io"
+	"maps"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -106,25 +107,41 @@ func (p *program) apply(ctx context.Context, c *client.Client, specs []*apiv1.Ap
 func (p *program) applyOne(ctx context.Context, c *client.Client, spec *apiv1.ApplicationSpec, mustBeNew bool) error {
 	ctx, cancel := p.request(ctx)
 	defer cancel()
-	var before *apiv1.ApplicationSpec
+	var before *apiv1.Application
 	if spec.GetId() != "" && !mustBeNew {
 		got, err := c.Applications.GetApplication(ctx, &apiv1.GetApplicationRequest{Application: spec.GetId(), Namespace: spec.GetNamespace()})
 		if err == nil { // whatever is wrong shows when it is applied
-			before = got.GetApplication().GetSpec()
+			before = got.GetApplication()
 		}
 	}
 	applied, err := c.Applications.ApplyApplication(ctx, &apiv1.ApplyApplicationRequest{Spec: spec, MustBeNew: mustBeNew})
 	if err != nil {
 		return err
 	}
-	now := applied.GetApplication().GetSpec()
 	done := "changed"
 	switch {
 	case applied.GetCreated():
 		done = "created"
-	case before != nil && proto.Equal(before, now):
+	case before != nil && same(before, applied.GetApplication()):
 		done = "unchanged"
 	}
-	p.printf("application %s/%s %s\n", now.GetNamespace(), now.GetId(), done)
+	p.printf("application %s %s\n", keyOf(applied.GetApplication()), done)
 	return nil
+}
+
+// same reports whether an application was before as it is now: the specification, and what other commands can set beside it.
+func same(before, now *apiv1.Application) bool {
+	return proto.Equal(before.GetSpec(), now.GetSpec()) && before.GetStatus().GetMode() == now.GetStatus().GetMode() &&
+		maps.Equal(targets(before), targets(now))
+}
+
+// targets are those of the profiles in which nothing but commands changes them.
+func targets(app *apiv1.Application) map[string]uint32 {
+	out := make(map[string]uint32)
+	for _, spec := range app.GetSpec().GetProfiles() {
+		if !spec.GetDynamicAllocation().GetEnabled() {
+			out[spec.GetName()] = profileOf(app, spec.GetName()).GetTarget()
+		}
+	}
+	return out
 }

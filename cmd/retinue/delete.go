@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -11,16 +12,13 @@ import (
 )
 
 func newDelete(p *program) *cobra.Command {
-	cmd := &cobra.Command{
-		Use: "delete", Short: "Delete applications with all that they have",
-		Args: noArgs, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
 	var timeout time.Duration
 	const usual = 5 * time.Minute // executors get their grace period, and the cluster may be slow
-	app := &cobra.Command{
-		Use: "app APP...", Aliases: []string{"apps", "application", "applications"},
-		Short: "Delete applications: their tasks end, their executors go, and they are forgotten",
-		Args:  takes(1, 0, "the names of applications"),
+	cmd := &cobra.Command{
+		Use: "delete [app] APP...", Short: "Delete applications: their tasks end, their executors go, and they are forgotten",
+		Example: `  retinue delete app hello
+  retinue delete hello other/web`,
+		Args: deletable,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.connected(cmd.Context(), func(c *client.Client) error {
 				for _, word := range args {
@@ -32,9 +30,22 @@ func newDelete(p *program) *cobra.Command {
 			})
 		},
 	}
-	app.Flags().DurationVar(&timeout, "timeout", usual, "how long to wait until the executors are gone")
-	cmd.AddCommand(app)
-	return cmd
+	cmd.Flags().DurationVar(&timeout, "timeout", usual, "how long to wait until the executors are gone")
+	return withKind(cmd, "app", kindOfApp)
+}
+
+// deletable wants applications. What else there is goes by commands of its own.
+func deletable(cmd *cobra.Command, args []string) error {
+	if err := takes(1, 0, "the names of applications")(cmd, args); err != nil || len(args) == 1 {
+		return err
+	}
+	switch word := args[0]; {
+	case word == "executor" || slices.Contains(kindOfExecutor, word):
+		return usagef("executors are not deleted: `retinue drain APP ID...` lets them finish what they have, `retinue kill executor APP ID...` does not")
+	case word == "task" || word == "tasks":
+		return usagef("tasks are not deleted: `retinue kill task APP KEY...` cancels them")
+	}
+	return nil
 }
 
 func (p *program) deleteApp(ctx context.Context, c *client.Client, word string, timeout time.Duration) error {

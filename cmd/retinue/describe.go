@@ -15,24 +15,35 @@ import (
 )
 
 func newDescribe(p *program) *cobra.Command {
+	app := describing(p, "app APP", kindOfApp, "the name of an application", 1, func(ctx context.Context, c *client.Client, args []string) (string, error) {
+		app, err := p.application(ctx, c, args[0])
+		return describeApp(app), err
+	})
 	cmd := &cobra.Command{
-		Use:   "describe",
-		Short: "Tell all about one application, executor or task",
+		Use: "describe [app] APP", Short: "Tell all about one application, executor or task",
 		Example: `  retinue describe app hello
   retinue describe executor hello 3
   retinue describe task hello task-7`,
-		Args: noArgs, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return usagef("say what to describe: `retinue describe app APP`, `retinue describe executor APP ID` or `retinue describe task APP KEY`")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return cmd.Help()
+			}
+			return app.RunE(cmd, args)
+		},
 	}
 	cmd.AddCommand(
-		describing(p, "app APP", []string{"application"}, "the name of an application", 1, func(ctx context.Context, c *client.Client, args []string) (string, error) {
-			app, err := p.application(ctx, c, args[0])
-			return describeApp(app), err
-		}),
-		describing(p, "executor APP ID", []string{"exec"}, "an application and the number of one of its executors", 2,
+		app,
+		describing(p, "executor APP ID", kindOfExecutor, "an application and the number of one of its executors", 2,
 			func(ctx context.Context, c *client.Client, args []string) (string, error) {
 				return p.describeExecutor(ctx, c, args[0], args[1])
 			}),
-		describing(p, "task APP KEY", nil, "an application and the key of one of its tasks", 2,
+		describing(p, "task APP KEY", []string{"tasks"}, "an application and the key of one of its tasks", 2,
 			func(ctx context.Context, c *client.Client, args []string) (string, error) {
 				t, err := p.task(ctx, c, args[0], args[1], false)
 				return describeTask(t), err

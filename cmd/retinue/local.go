@@ -39,8 +39,16 @@ func newLocalDown(p *program, dir *string) *cobra.Command {
 	return &cobra.Command{
 		Use: "down", Short: "End the cluster and every process of its pods", Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := local.Down(cmd.Context(), *dir); err != nil {
+			before, err := local.Inspect(cmd.Context(), *dir)
+			if err != nil {
 				return err
+			}
+			if err := local.Down(cmd.Context(), *dir); err != nil { // even if nothing runs: an earlier end may have been cut short
+				return err
+			}
+			if !before.Running {
+				p.printf("nothing runs in %s\n", before.Dir)
+				return nil
 			}
 			p.printf("local cluster ended\n")
 			return nil

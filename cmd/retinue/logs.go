@@ -13,14 +13,14 @@ func newLogs(p *program) *cobra.Command {
 	var follow bool
 	var tail int64
 	cmd := &cobra.Command{
-		Use: "logs APP EXECUTOR", Short: "Print the log of an executor, or what a task wrote",
+		Use: "logs [executor] APP ID", Short: "Print the log of an executor, or what a task wrote",
 		Example: `  retinue logs hello 3 --tail 20 -f
   retinue logs task hello task-7`,
 		Args: takes(2, 2, "an application and the number of one of its executors"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ids, err := executorIDs(args[1:])
 			if err != nil {
-				return err
+				return usagef("%w; if it is the key of a task: `retinue logs task %s %s`", err, args[0], args[1])
 			}
 			if tail < 0 {
 				return usagef("--tail %d is not a number of lines: write 0, for all, or more", tail)
@@ -33,7 +33,7 @@ func newLogs(p *program) *cobra.Command {
 	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on with what is added, until interrupted")
 	cmd.Flags().Int64Var(&tail, "tail", 0, "only this many lines from the end; all when 0")
 	cmd.AddCommand(newTaskLog(p))
-	return cmd
+	return withKind(cmd, "executor", kindOfExecutor)
 }
 
 func (p *program) executorLog(ctx context.Context, c *client.Client, req *apiv1.ReadExecutorLogRequest) error {

@@ -75,26 +75,40 @@ func (o runOptions) base(stdin io.Reader) (*apiv1.TaskSpec, error) {
 		base.Files = append(base.Files, &apiv1.FileRef{Name: name, Path: path})
 	}
 	if o.input != "" {
-		content, err := readAll(o.input, stdin)
+		content, err := readAll(o.input, stdin, apiv1.MaxMessage)
 		if err != nil {
-			return nil, usagef("reading the input: %v", err)
+			return nil, usagef("reading the input: %w: put it where the executors are, and name it with --file", err)
 		}
 		base.Input = content
 	}
 	return base, nil
 }
 
-// readAll reads a file, or standard input if its name is a dash.
-func readAll(name string, stdin io.Reader) ([]byte, error) {
-	if name == "-" {
-		return io.ReadAll(stdin)
+// maxList bounds a list of tasks, in bytes, so that a wrong name does not fill the memory.
+const maxList = 256 << 20
+
+// readAll reads a file, or standard input if its name is a dash, of so many bytes at most.
+func readAll(name string, stdin io.Reader, most int64) ([]byte, error) {
+	if name != "-" {
+		file, err := os.Open(name)
+		if err != nil {
+			return nil, err
+		}
+		defer func() { _ = file.Close() }() // it was only read
+		stdin = file
+	} else {
+		name = "the standard input"
 	}
-	return os.ReadFile(name)
+	content, err := io.ReadAll(io.LimitReader(stdin, most+1))
+	if err == nil && int64(len(content)) > most {
+		err = fmt.Errorf("%s has more than %d bytes", name, most)
+	}
+	return content, err
 }
 
 // fromLines makes a task for each line that is not empty.
 func (o runOptions) fromLines(base *apiv1.TaskSpec, command []string, stdin io.Reader) ([]*apiv1.TaskSpec, error) {
-	content, err := readAll(o.each, stdin)
+	content, err := readAll(o.each, stdin, maxList)
 	if err != nil {
 		return nil, usagef("reading the list: %v", err)
 	}
@@ -147,7 +161,7 @@ func completed(t, base *apiv1.TaskSpec) *apiv1.TaskSpec {
 
 // fromFile reads tasks from documents of YAML, each a task or a list of tasks. The error names the line of everything that is wrong.
 func (o runOptions) fromFile(base *apiv1.TaskSpec, stdin io.Reader) ([]*apiv1.TaskSpec, error) {
-	content, err := readAll(o.tasks, stdin)
+	content, err := readAll(o.tasks, stdin, maxList)
 	if err != nil {
 		return nil, usagef("reading the tasks: %v", err)
 	}
@@ -168,6 +182,7 @@ func (o runOptions) fromFile(base *apiv1.TaskSpec, stdin io.Reader) ([]*apiv1.Ta
 func readTasks(name string, content []byte) ([]*apiv1.TaskSpec, error) {
 	m := manifest{file: name}
 	var tasks []*apiv1.TaskSpec
+	keys := make(map[string]int) // the line of each
 	one := func(path string, node *yaml.Node) {
 		t := &apiv1.TaskSpec{}
 		m.message(path, node, t.ProtoReflect())
@@ -177,6 +192,10 @@ func readTasks(name string, content []byte) ([]*apiv1.TaskSpec, error) {
 		if len(t.GetCommand()) == 0 && node.Kind == yaml.MappingNode {
 			m.add(path, node, "there is no command")
 		}
+		if line, twice := keys[t.GetKey()]; twice && t.GetKey() != "" {
+			m.add(path, node, "the key %q is that of the task in line %d already", clean(t.GetKey()), line)
+		}
+		keys[t.GetKey()] = node.Line
 		tasks = append(tasks, t)
 	}
 	m.documents(content, func(root *yaml.Node) {

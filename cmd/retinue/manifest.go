@@ -137,7 +137,12 @@ func (m *manifest) field(path string, node *yaml.Node, msg protoreflect.Message,
 	case field.Kind() == protoreflect.MessageKind:
 		m.message(path, node, msg.Mutable(field).Message())
 	default:
-		if value, ok := m.scalar(path, node, field); ok {
+		value, ok := m.scalar(path, node, field)
+		if ok && isQuantity(field) && tooMuch(value.String()) {
+			m.add(path, node, "%s is more than can be counted: write for example 500m or 2 for cpu, 512Mi or 4Gi for memory", quoted(node))
+			return
+		}
+		if ok {
 			msg.Set(field, value)
 		}
 	}
@@ -278,6 +283,15 @@ func whole[T uint32 | uint64](node *yaml.Node, wrap func(T) protoreflect.Value) 
 func holdsJSON(field protoreflect.FieldDescriptor) bool {
 	switch field.FullName() {
 	case "retinue.v1.ProfileSpec.pod_template", "retinue.v1.PolicyBinding.settings":
+		return true
+	}
+	return false
+}
+
+// isQuantity is true for texts that are quantities of Kubernetes.
+func isQuantity(field protoreflect.FieldDescriptor) bool {
+	switch field.FullName() {
+	case "retinue.v1.ProfileSpec.cpu", "retinue.v1.ProfileSpec.cpu_limit", "retinue.v1.ProfileSpec.memory":
 		return true
 	}
 	return false

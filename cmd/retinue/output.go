@@ -12,6 +12,8 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 	"sigs.k8s.io/yaml"
+
+	apiv1 "github.com/retinue-sched/retinue/api/v1"
 )
 
 // formats are what -o takes.
@@ -155,9 +157,9 @@ func (w *watcher[T]) gone(name string) {
 	}
 }
 
-// marshal writes a message as JSON or YAML for programs. Numbers and texts that are zero are written out, so that no program need know defaults.
+// marshal writes a message as JSON or YAML for programs.
 func marshal(m proto.Message, format string) ([]byte, error) {
-	text, err := protojson.MarshalOptions{EmitDefaultValues: true}.Marshal(m)
+	text, err := jsonOf(m)
 	if err != nil {
 		return nil, fmt.Errorf("writing the answer as %s: %w", format, err)
 	}
@@ -174,7 +176,7 @@ func marshal(m proto.Message, format string) ([]byte, error) {
 
 // compact is a message as one line of JSON.
 func compact(m proto.Message) ([]byte, error) {
-	text, err := protojson.MarshalOptions{EmitDefaultValues: true}.Marshal(m)
+	text, err := jsonOf(m)
 	if err != nil {
 		return nil, fmt.Errorf("writing a change as JSON: %w", err)
 	}
@@ -184,4 +186,36 @@ func compact(m proto.Message) ([]byte, error) {
 	}
 	out.WriteByte('\n')
 	return out.Bytes(), nil
+}
+
+// jsonOf is a message as JSON. Numbers and texts that are zero are written out, so that no program need know defaults, except in a specification:
+// there, nothing was said of what is zero, and what holds instead is in the status.
+func jsonOf(m proto.Message) ([]byte, error) {
+	switch m := m.(type) {
+	case *apiv1.Application:
+		spec, err := protojson.Marshal(m.GetSpec())
+		if err != nil {
+			return nil, err
+		}
+		status, err := jsonOf(m.GetStatus())
+		if err != nil {
+			return nil, err
+		}
+		return json.Marshal(struct {
+			Spec   json.RawMessage `json:"spec"`
+			Status json.RawMessage `json:"status"`
+		}{spec, status})
+	case *apiv1.ListApplicationsResponse:
+		list := make([]json.RawMessage, len(m.GetApplications()))
+		for i, app := range m.GetApplications() {
+			text, err := jsonOf(app)
+			if err != nil {
+				return nil, err
+			}
+			list[i] = text
+		}
+		return json.Marshal(map[string]any{"applications": list, "nextPageToken": m.GetNextPageToken()})
+	default:
+		return protojson.MarshalOptions{EmitDefaultValues: true}.Marshal(m)
+	}
 }

@@ -8,11 +8,13 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	apiv1 "github.com/retinue-sched/retinue/api/v1"
+	"github.com/retinue-sched/retinue/plugins/modules"
 	"github.com/retinue-sched/retinue/sdk/client"
 )
 
@@ -78,22 +80,25 @@ func (p *program) loadPolicy(ctx context.Context, c *client.Client, policy strin
 		return err
 	}
 	module, err := os.ReadFile(policy)
-	isFile := err == nil
-	if err != nil && (looksLikeFile(policy) || !errors.Is(err, fs.ErrNotExist)) {
-		return usagef("reading the policy: %v", err)
-	}
-	if isFile {
+	switch {
+	case err == nil:
 		loaded, refused := upload(ctx, c, b.name, module)
 		if refused != nil {
 			return refused
 		}
 		p.printf("policy %s loaded: %s, %s\n", loaded.GetName(), loaded.GetDigest(), count(loaded.GetSizeBytes(), "byte"))
 		policy = loaded.GetDigest()
+	case looksLikeFile(policy) || !errors.Is(err, fs.ErrNotExist):
+		return usagef("reading the policy: %w", err)
+	default:
+		if unknown := p.hasPolicy(ctx, c, policy); unknown != nil {
+			return unknown
+		}
+		if b.app == "" && !b.forDefault {
+			return usagef("the daemon has policy %q already, and nothing says for whom it shall decide: add --app or --default", policy)
+		}
 	}
 	if b.app == "" && !b.forDefault {
-		if !isFile {
-			return usagef("%q is no file, and nothing says for whom it shall decide: add --app or --default", policy)
-		}
 		return nil
 	}
 	app := p.app(b.app)
@@ -105,6 +110,22 @@ func (p *program) loadPolicy(ctx context.Context, c *client.Client, policy strin
 	}
 	p.sayBound(b.app, bound.GetPolicy(), bound.GetReplaced())
 	return nil
+}
+
+// hasPolicy returns an error if the daemon has no policy of a name or digest. Those that are shipped are there even before they are compiled.
+func (p *program) hasPolicy(ctx context.Context, c *client.Client, name string) error {
+	ctx, cancel := p.request(ctx)
+	defer cancel()
+	list, err := c.Policies.ListPolicies(ctx, &apiv1.ListPoliciesRequest{})
+	if err != nil {
+		return err
+	}
+	named := func(x *apiv1.Policy) bool { return x.GetName() == name || x.GetDigest() == name }
+	shipped := func(m modules.Module) bool { return m.Name == name || m.Digest == name }
+	if slices.ContainsFunc(list.GetPolicies(), named) || slices.ContainsFunc(modules.Shipped(), shipped) {
+		return nil
+	}
+	return notFoundf("there is no policy %s: it is neither a file nor one of those that `retinue get policies` lists", clean(name))
 }
 
 func (p *program) sayBound(app string, policy *apiv1.Policy, replaced string) {
@@ -163,7 +184,7 @@ func upload(ctx context.Context, c *client.Client, name string, module []byte) (
 }
 
 func newPolicyStatus(p *program) *cobra.Command {
-	return &cobra.Command{
+	cmd := &cobra.Command{
 		Use: "status [APP]", Short: "Say who decides for an application, or for all, and how it goes",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 {
@@ -188,6 +209,7 @@ func newPolicyStatus(p *program) *cobra.Command {
 			})
 		},
 	}
+	return withKind(cmd, "app", kindOfApp)
 }
 
 // policyStatuses shows in a line for each application who decides for it.
@@ -230,7 +252,7 @@ func policyStatus(app *apiv1.Application) string {
 }
 
 func newPolicyRollback(p *program) *cobra.Command {
-	return &cobra.Command{
+	cmd := &cobra.Command{
 		Use: "rollback APP", Short: "Go back to the policy that decided before",
 		Args: exactly("rollback", "the name of an application"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -247,4 +269,5 @@ func newPolicyRollback(p *program) *cobra.Command {
 			})
 		},
 	}
+	return withKind(cmd, "app", kindOfApp)
 }

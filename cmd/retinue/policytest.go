@@ -84,7 +84,7 @@ func subject(ctx context.Context, name string) (scenario.Configure, func() error
 	}
 	module, err := os.ReadFile(name)
 	if err != nil && !looksLikeFile(name) {
-		return nil, nil, usagef("%q is neither a shipped policy (direct, elastic) nor a file", name)
+		return nil, nil, notFoundf("%q is neither a shipped policy (direct, elastic) nor a file", name)
 	}
 	if err != nil {
 		return nil, nil, usagef("reading the policy: %v", err)

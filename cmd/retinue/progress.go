@@ -28,10 +28,14 @@ type progress struct {
 	mu      sync.Mutex
 	states  map[string]apiv1.TaskState
 	counts  [apiv1.TaskState_TASK_STATE_EXPIRED + 1]int
-	workers string
+	fleetAt *workers // nil: nothing is known of it
 	drawn   bool
 	last    time.Time
+	printed string // the line that was printed last, where there is no terminal
 }
+
+// workers is the fleet as it was seen last.
+type workers struct{ registered, busy uint32 }
 
 // How often progress is shown.
 const (
@@ -87,14 +91,14 @@ func (g *progress) fleet(ctx context.Context, c *client.Client, job client.Job) 
 }
 
 func (g *progress) executors(profiles []*apiv1.ProfileStatus) {
-	var registered, busy uint32
+	now := &workers{}
 	for _, p := range profiles {
-		registered += p.GetRegistered()
-		busy += p.GetBusy()
+		now.registered += p.GetRegistered()
+		now.busy += p.GetBusy()
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.workers = fmt.Sprintf(", %d executors (%d busy)", registered, busy)
+	g.fleetAt = now
 	g.draw()
 }
 
@@ -123,7 +127,10 @@ func (g *progress) show() {
 		g.drawn = true
 		return
 	}
-	fmt.Fprintln(g.out, g.line())
+	if line := g.line(); line != g.printed {
+		fmt.Fprintln(g.out, line)
+		g.printed = line
+	}
 }
 
 // line is how it goes.
@@ -144,7 +151,19 @@ func (g *progress) line() string {
 			text += fmt.Sprintf(", %v left", time.Duration(float64(left)/rate*float64(time.Second)).Round(time.Second))
 		}
 	}
-	return text + g.workers
+	return text + g.fleetText(ended == g.all)
+}
+
+// fleetText ends the line with the executors. How many are busy is news only while there is work: at the end, what was seen of it last is old.
+func (g *progress) fleetText(over bool) string {
+	switch {
+	case g.fleetAt == nil:
+		return ""
+	case over:
+		return ", " + count(g.fleetAt.registered, "executor")
+	default:
+		return fmt.Sprintf(", %s (%d busy)", count(g.fleetAt.registered, "executor"), g.fleetAt.busy)
+	}
 }
 
 // clear takes the line away, so that something else can be written in its place.

@@ -46,6 +46,24 @@ func TestProgressLine(t *testing.T) {
 	})
 }
 
+// At the end nobody is busy, whatever was seen last, and the executors that were there are counted in good English.
+func TestProgressAtTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		out := &bytes.Buffer{}
+		g := newProgress(out, 2, false)
+		g.executors([]*apiv1.ProfileStatus{{Registered: 1, Busy: 1}})
+		time.Sleep(time.Second)
+		seen(g, succeeded, "a", "b")
+		g.done()
+		g.done() // says nothing new
+		want := "[..............................] 0/2, 0 running, 0 failed, 1 executor (1 busy)\n" +
+			"[##############################] 2/2, 0 running, 0 failed, 2/s, 1 executor\n"
+		if out.String() != want {
+			t.Errorf("wrote\n%swant\n%s", out, want)
+		}
+	})
+}
+
 // Where there is no terminal, a line comes at once and then one every few seconds, however much happens; at the end comes the last.
 func TestProgressElsewhereIsSparing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

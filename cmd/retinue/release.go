@@ -12,29 +12,31 @@ import (
 func newKill(p *program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "kill", Short: "End executors or tasks at once",
-		Args: noArgs, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Example: `  retinue kill executor hello 3
+  retinue kill task hello task-7`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return usagef("say what to end: `retinue kill executor %s ID...` or `retinue kill task %s KEY...`", args[0], args[0])
+			}
+			return noArgs(cmd, args)
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(
-		releasing(p, "executor APP ID...", "Kill executors; the tasks on them are tried again elsewhere", "killed", true),
-		newKillTask(p),
-	)
+	executor := releasing(p, "executor APP ID...", "Kill executors; the tasks on them are tried again elsewhere", "killed", true)
+	executor.Aliases = kindOfExecutor
+	cmd.AddCommand(executor, newKillTask(p))
 	return cmd
 }
 
 func newDrain(p *program) *cobra.Command {
-	cmd := &cobra.Command{
-		Use: "drain", Short: "Let executors finish what they have, and then go",
-		Args: noArgs, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(releasing(p, "executor APP ID...", "Drain executors", "draining", false))
-	return cmd
+	return withKind(releasing(p, "drain [executor] APP ID...", "Let executors finish what they have, and then go", "draining", false), "executor", kindOfExecutor)
 }
 
 // releasing is a command that lets executors go.
 func releasing(p *program, use, short, done string, kill bool) *cobra.Command {
 	var reason string
 	cmd := &cobra.Command{
-		Use: use, Aliases: []string{"executors", "exec", "execs"}, Short: short,
+		Use: use, Short: short,
 		Args: takes(2, 0, "an application and the numbers of executors"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ids, err := executorIDs(args[1:])

@@ -79,7 +79,7 @@ func (p *program) runJob(ctx context.Context, c *client.Client, job client.Job, 
 	if o.detach {
 		name, err := c.Submit(ctx, job)
 		if err != nil {
-			return err
+			return blamed(err)
 		}
 		p.printf("job %s: %s submitted; see `retinue get tasks --app %s --job %s`\n", name, count(len(job.Tasks), "task"), o.app, name)
 		return nil
@@ -103,7 +103,18 @@ func (p *program) runJob(ctx context.Context, c *client.Client, job client.Job, 
 	if errors.Is(err, client.ErrIncomplete) {
 		err = f.failure()
 	}
-	return errors.Join(err, f.err)
+	return errors.Join(blamed(err), f.err)
+}
+
+// blamed makes what the client found wrong with a job, before it called anybody, an error in what a person wrote.
+func blamed(err error) error {
+	if known := (*exitError)(nil); err == nil || errors.As(err, &known) {
+		return err
+	}
+	if _, _, fromCall := client.Explain(err); fromCall || errors.Is(err, context.Canceled) {
+		return err
+	}
+	return usagef("%w", err)
 }
 
 // there asks for the application once, because a job waits for a daemon that goes away in the middle, and would for one that was never there.

@@ -15,7 +15,7 @@ import (
 func newScale(p *program) *cobra.Command {
 	var profile string
 	cmd := &cobra.Command{
-		Use: "scale APP N", Short: "Say how many executors an application shall have",
+		Use: "scale [app] APP N", Short: "Say how many executors an application shall have",
 		Args: takes(2, 2, "an application and a number of executors"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			n, err := strconv.ParseUint(args[1], 10, 32)
@@ -26,7 +26,7 @@ func newScale(p *program) *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&profile, "profile", "", "kind of executor; may be left out when there is only one")
-	return cmd
+	return withKind(cmd, "app", kindOfApp)
 }
 
 func (p *program) scale(ctx context.Context, c *client.Client, word, profile string, n uint32) error {

@@ -12,7 +12,7 @@ import (
 func newStop(p *program) *cobra.Command {
 	var keep bool
 	cmd := &cobra.Command{
-		Use: "stop APP...", Short: "End the work of applications, for good; what they did can still be looked at",
+		Use: "stop [app] APP...", Short: "End the work of applications, for good; what they did can still be looked at",
 		Args: takes(1, 0, "the names of applications"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.connected(cmd.Context(), func(c *client.Client) error {
@@ -26,7 +26,7 @@ func newStop(p *program) *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&keep, "keep-executors", false, "leave the executors' pods where they are")
-	return cmd
+	return withKind(cmd, "app", kindOfApp)
 }
 
 func (p *program) stop(ctx context.Context, c *client.Client, word string, keep bool) error {
