@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/retinue-sched/retinue/daemon/application"
+	"github.com/retinue-sched/retinue/daemon/orphan"
 	"github.com/retinue-sched/retinue/daemon/policy"
 	"github.com/retinue-sched/retinue/daemon/runner"
 	"github.com/retinue-sched/retinue/daemon/snapshot"
@@ -19,22 +20,43 @@ func keyOf(app string) runner.Key {
 	return runner.Key{Namespace: namespace, ID: id}
 }
 
-// sink gives what a namespace's feed sees to the applications of that namespace.
+// sink gives what a namespace's feed sees to the applications of that namespace, and what is nobody's to the keeper of orphans. An application that
+// comes meanwhile is shown a list of its own soon, and so is the keeper.
 type sink struct {
 	namespace string
 	set       *runner.Set
+	orphans   *orphan.Keeper
 }
 
 // Observed passes one pod on.
 func (s sink) Observed(app string, pod snapshot.Observation) {
-	s.set.Post(runner.Key{Namespace: s.namespace, ID: app}, application.PodObserved{Pod: pod})
+	if !s.set.Post(runner.Key{Namespace: s.namespace, ID: app}, application.PodObserved{Pod: pod}) {
+		s.orphans.Observed(context.Background(), orphan.Pod{Namespace: s.namespace, Application: app, Seen: pod})
+	}
+}
+
+// Foreign passes on that there is a pod which is not ours. If nobody is in its way, nobody needs to know.
+func (s sink) Foreign(app string, pod application.ForeignPod, gone bool) {
+	s.set.Post(runner.Key{Namespace: s.namespace, ID: app}, application.ForeignObserved{Pod: pod, Gone: gone})
 }
 
 // Listed passes a list on to every application, also to those that have no pod in it.
 func (s sink) Listed(l source.Listing) {
+	known := map[string]bool{}
 	for _, m := range s.set.All(s.namespace) {
-		m.Post(application.PodsListed{Version: l.Version, Pods: l.Of(m.Key().ID)})
+		app := m.Key().ID
+		known[app] = true
+		m.Post(application.PodsListed{Version: l.Version, Pods: l.Of(app), Foreign: l.Foreign(app)})
 	}
+	var orphans []orphan.Pod
+	for _, app := range l.Apps() {
+		for _, seen := range l.Of(app) {
+			if !known[app] {
+				orphans = append(orphans, orphan.Pod{Namespace: s.namespace, Application: app, Seen: seen})
+			}
+		}
+	}
+	s.orphans.Listed(context.Background(), s.namespace, orphans)
 }
 
 // deciders lets applications ask the policy host.

@@ -47,6 +47,7 @@ var rooms = []room{
 	{path: "daemon/cluster/model", pure: true, may: []string{kubeAPI, kubeMachinery, "encoding/json", "net/http", jsonPatch}},
 	{path: "daemon/cluster/local/...", may: []string{"daemon/cluster/model", "daemon/cluster/local/...", kubeAPI, kubeMachinery, xSys, yaml}},
 	{path: "daemon/source", may: slices.Concat(core, around, []string{kubeAPI, kubeMachinery, otelAPI})},
+	{path: "daemon/orphan", may: slices.Concat(core, []string{otelAPI})},
 	{path: "daemon/actuator", may: slices.Concat(core, around, []string{kubeAPI, kubeMachinery, otelAPI})},
 
 	// The shell around the core.

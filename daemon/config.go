@@ -12,6 +12,7 @@ import (
 	"github.com/retinue-sched/retinue/daemon/application"
 	"github.com/retinue-sched/retinue/daemon/cluster/kube"
 	"github.com/retinue-sched/retinue/daemon/driver"
+	"github.com/retinue-sched/retinue/daemon/pod"
 	"github.com/retinue-sched/retinue/daemon/policy"
 	"github.com/retinue-sched/retinue/daemon/source"
 	"github.com/retinue-sched/retinue/daemon/telemetry"
@@ -87,6 +88,9 @@ type Application struct {
 	SessionTimeout time.Duration
 	// ReattachGrace is how long an executor whose stream broke may come back before its tasks are given to others.
 	ReattachGrace time.Duration
+	// ReturnTimeout is how long an executor that is lost may take to come back before its pod is deleted and it is replaced. The default is an
+	// executor's lease (driver.lease) and the time that a pod gets to end: one that can end by itself has done so by then.
+	ReturnTimeout time.Duration
 
 	// FailureThreshold is how many start-up failures of a profile within FailureWindow begin a back-off.
 	FailureThreshold uint32
@@ -103,7 +107,7 @@ func DefaultConfig() Config {
 	return Config{
 		Namespaces:    []string{"default"},
 		ShutdownGrace: 20 * time.Second,
-		Executors:     Executors{Program: "retinue-executor", Image: "retinue-executor"},
+		Executors:     Executors{Program: "retinue-executor", Image: "retinue-executor", OrphanTimeout: 10 * time.Minute},
 		Cluster:       kube.DefaultConfig(),
 		Source:        defaultSource(),
 		Actuator:      actuator.DefaultLimits(),
@@ -114,7 +118,7 @@ func DefaultConfig() Config {
 			Batch: 20 * time.Millisecond, Resync: 10 * time.Second, DecisionDeadline: 10 * time.Second,
 			Slots: 1, BatchSize: 20, IdleTimeout: time.Minute, CreationTimeout: 10 * time.Minute, Backlog: time.Second,
 			MaxTaskAttempts: 4, MaxQueued: 1_000_000, QueuedBytes: 1 << 30, RetainTasks: 100_000, RetainBytes: 256 << 20,
-			SessionTimeout: 40 * time.Second, ReattachGrace: 20 * time.Second,
+			SessionTimeout: 40 * time.Second, ReattachGrace: 20 * time.Second, ReturnTimeout: driver.DefaultConfig().Lease + pod.DefaultGrace,
 			FailureThreshold: 3, FailureWindow: 10 * time.Minute, BackoffInitial: 10 * time.Second, BackoffMax: 2 * time.Minute,
 		},
 	}
@@ -191,6 +195,7 @@ func (a Application) validate(heartbeat time.Duration) error {
 	positive("creationTimeout", a.CreationTimeout)
 	positive("backlog", a.Backlog)
 	positive("reattachGrace", a.ReattachGrace)
+	positive("returnTimeout", a.ReturnTimeout)
 	positive("failureWindow", a.FailureWindow)
 	positive("backoffInitial", a.BackoffInitial)
 	if a.Resync < a.Batch {
@@ -220,7 +225,7 @@ func (a Application) application() (application.Config, application.Profile) {
 	cfg := application.Config{
 		Churn: a.Churn, Batch: a.Batch, Resync: a.Resync, DecisionDeadline: a.DecisionDeadline,
 		MaxTaskAttempts: a.MaxTaskAttempts, MaxQueued: a.MaxQueued, QueuedBytes: a.QueuedBytes, RetainTasks: a.RetainTasks, RetainBytes: a.RetainBytes,
-		SessionTimeout: a.SessionTimeout, ReattachGrace: a.ReattachGrace,
+		SessionTimeout: a.SessionTimeout, ReattachGrace: a.ReattachGrace, ReturnTimeout: a.ReturnTimeout,
 		Failures: application.FailureBudget{Threshold: a.FailureThreshold, Window: a.FailureWindow, Initial: a.BackoffInitial, Max: a.BackoffMax},
 	}
 	profile := application.Profile{

@@ -7,8 +7,6 @@ package daemon
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -26,10 +24,10 @@ import (
 	"github.com/retinue-sched/retinue/daemon/cluster"
 	"github.com/retinue-sched/retinue/daemon/cluster/kube"
 	"github.com/retinue-sched/retinue/daemon/driver"
+	"github.com/retinue-sched/retinue/daemon/orphan"
 	"github.com/retinue-sched/retinue/daemon/pod"
 	"github.com/retinue-sched/retinue/daemon/policy"
 	"github.com/retinue-sched/retinue/daemon/runner"
-	"github.com/retinue-sched/retinue/daemon/snapshot"
 	"github.com/retinue-sched/retinue/daemon/source"
 	"github.com/retinue-sched/retinue/daemon/spec"
 	"github.com/retinue-sched/retinue/daemon/state"
@@ -51,6 +49,8 @@ type Daemon struct {
 	listeners []driver.Listener
 	admin     *telemetry.Admin
 	keys      *driver.ExecutorKeys
+	owner     pod.Owner
+	orphans   *orphan.Keeper
 }
 
 // New takes the state folder, opens the listeners and readies every part. Nothing is served yet. The error names the setting that is wrong; after
@@ -102,7 +102,7 @@ func (d *Daemon) connect() error {
 	if err != nil {
 		return err
 	}
-	d.keys = driver.NewExecutorKeys(secret)
+	d.keys, d.owner = driver.NewExecutorKeys(secret), pod.NewOwner(secret)
 	d.set = runner.NewSet(runner.Carriers{
 		Pods:     func(app runner.Key, effects ...application.Effect) { d.actuator.Enqueue(app.String(), effects...) },
 		Sessions: func(app runner.Key, effect application.Effect) { d.driver.Carry(app, effect) },
@@ -110,18 +110,20 @@ func (d *Daemon) connect() error {
 		Joined:   d.joined,
 		Left:     d.left,
 		// Each life of each application gets a number of its own: a name that was deleted and applied again must not meet its former executors.
-		Incarnation: d.state.NextIncarnation,
+		Incarnation: func() (uint32, error) { return d.state.NextIncarnation(d.shown) },
 	}, d.log)
 	d.actuator, err = actuator.New(actuator.Config{
-		Cluster: reach, Build: d.build, Intent: d.intent, Limits: d.cfg.Actuator, Log: d.log, Meter: d.telemetry.Meter("actuator"),
-		Answer: func(app string, ev application.Event) { d.set.Post(keyOf(app), ev) },
+		Cluster: reach, Build: d.build, Owner: d.owner, Limits: d.cfg.Actuator, Log: d.log, Meter: d.telemetry.Meter("actuator"), Answer: d.answered,
 	})
 	if err != nil {
 		return err
 	}
+	if err := d.prepareOrphans(); err != nil {
+		return err
+	}
 	for _, namespace := range d.cfg.Namespaces {
 		feed, err := source.New(source.Config{
-			Cluster: reach, Namespace: namespace, Sink: sink{namespace, d.set}, Poll: d.cfg.Source.Poll, PollOnly: d.cfg.Source.PollOnly,
+			Cluster: reach, Owner: d.owner, Namespace: namespace, Sink: sink{namespace, d.set, d.orphans}, Poll: d.cfg.Source.Poll, PollOnly: d.cfg.Source.PollOnly,
 			Silence: d.cfg.Source.Silence, Backoff: d.cfg.Source.Backoff, MaxBackoff: d.cfg.Source.MaxBackoff,
 			Log: d.log, Meter: d.telemetry.Meter("source"),
 		})
@@ -131,6 +133,40 @@ func (d *Daemon) connect() error {
 		d.feeds = append(d.feeds, feed)
 	}
 	return d.prepareDriver(reach)
+}
+
+// prepareOrphans readies what keeps the pods that no application claims. To the actuator they are an application without a name in each namespace.
+func (d *Daemon) prepareOrphans() (err error) {
+	for _, namespace := range d.cfg.Namespaces {
+		d.actuator.Admit(runner.Key{Namespace: namespace}.String(), namespace)
+	}
+	d.orphans, err = orphan.New(orphan.Config{
+		Namespaces: d.cfg.Namespaces, Timeout: d.cfg.Executors.OrphanTimeout, Clock: d.set.Now,
+		Known: func(namespace, app string) bool {
+			_, err := d.set.Find(runner.Key{Namespace: namespace, ID: app})
+			return err == nil
+		},
+		Delete: func(namespace string, p application.DeletePod) {
+			d.actuator.Enqueue(runner.Key{Namespace: namespace}.String(), p)
+		},
+		Log: d.log, Meter: d.telemetry.Meter("orphan"),
+	})
+	return err
+}
+
+// answered passes on what the actuator did to who asked for it.
+func (d *Daemon) answered(app string, ev application.Event) {
+	key := keyOf(app)
+	if deleted, ok := ev.(application.PodDeleted); ok && key.ID == "" {
+		d.orphans.Answered(context.Background(), deleted)
+		return
+	}
+	d.set.Post(key, ev)
+}
+
+// shown reports whether some pod shows an incarnation, whoever made it.
+func (d *Daemon) shown(incarnation uint32) bool {
+	return slices.ContainsFunc(d.feeds, func(f *source.Feed) bool { return f.Shows(incarnation) })
 }
 
 func (d *Daemon) prepareDriver(logs cluster.Logs) error {
@@ -154,7 +190,9 @@ func (d *Daemon) defaults() spec.Defaults {
 	return spec.Defaults{
 		Namespace: d.cfg.Namespaces[0], Namespaces: d.cfg.Namespaces, Seed: uint64(d.set.Now()),
 		Config: cfg, Profile: profile, Image: d.cfg.Executors.Image,
-		Pod: pod.Spec{Address: d.executorsAddress(), Program: d.cfg.Executors.Program, CAFile: d.cfg.Executors.CAFile, Lease: d.cfg.Driver.Lease},
+		Pod: pod.Spec{
+			Owner: d.owner, Address: d.executorsAddress(), Program: d.cfg.Executors.Program, CAFile: d.cfg.Executors.CAFile, Lease: d.cfg.Driver.Lease,
+		},
 	}
 }
 
@@ -208,6 +246,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 	add("admin", d.admin.Run)
 	add("policies", d.policies.Run)
 	add("actuator", d.actuator.Run)
+	add("orphans", d.orphans.Run)
 	add("applications", d.set.Run)
 	for i, feed := range d.feeds {
 		add("pods of "+d.cfg.Namespaces[i], feed.Run)
@@ -265,13 +304,14 @@ func (d *Daemon) build(app string, c application.CreatePod) (*corev1.Pod, error)
 	key := m.Key()
 	return pod.Build(m.Definition().Pod, pod.Instance{
 		Executor: c.Executor, Profile: c.Profile, Name: c.Name, Zone: c.Zone, Capacity: c.Capacity, Node: c.Node,
-		Token: d.keys.Token(key.Namespace, key.ID, uint64(c.Executor), c.Name), Intent: d.intentOf(m, c.Executor),
+		Token: d.keys.Token(key.Namespace, key.ID, uint64(c.Executor), c.Name),
 	})
 }
 
 // joined makes a new application known to those who act for it.
 func (d *Daemon) joined(app runner.Key) {
 	d.actuator.Admit(app.String(), app.Namespace)
+	d.orphans.Claimed(app.Namespace, app.ID)
 	for i, feed := range d.feeds {
 		if d.cfg.Namespaces[i] == app.Namespace {
 			feed.Refresh()
@@ -281,21 +321,3 @@ func (d *Daemon) joined(app runner.Key) {
 
 // left forgets an application that is gone.
 func (d *Daemon) left(app runner.Key) { d.actuator.Dismiss(app.String()) }
-
-// intent is the token of an executor's creation: who made it, and which it is. A pod under the same name that does not carry it is not ours. For
-// an application that is gone it is one that no pod carries.
-func (d *Daemon) intent(app string, id snapshot.ID) string {
-	m, err := d.set.Find(keyOf(app))
-	if err != nil {
-		return "gone"
-	}
-	return d.intentOf(m, id)
-}
-
-// intentOf is the token for an application that is there. The incarnation is in it because executors are counted anew in each.
-func (d *Daemon) intentOf(m *runner.Member, id snapshot.ID) string {
-	key := m.Key()
-	credential := d.keys.Token(key.Namespace, key.ID, uint64(id), "")
-	sum := sha256.Sum256(fmt.Appendf(nil, "intent\n%d\n%s", m.Definition().Config.Incarnation, credential))
-	return hex.EncodeToString(sum[:8])
-}

@@ -7,6 +7,7 @@ import (
 	"net"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/retinue-sched/retinue/daemon/driver"
 )
@@ -36,6 +37,9 @@ type Executors struct {
 	// CAFile is the file in the executor's container with the certificate authority of the daemon's certificate. Empty: the system's
 	// authorities are asked, and on an address of this machine plain text is spoken.
 	CAFile string
+	// OrphanTimeout is how long the pods of an application that the daemon does not know are kept before they are deleted; only pods that this
+	// daemon made are. 0: until somebody deletes them.
+	OrphanTimeout time.Duration
 }
 
 const unixScheme = "unix://"
@@ -67,6 +71,9 @@ func (l Listen) validate() error {
 // validate looks whether executors would find the daemon, and speak as it does: on an address of this machine they speak plain text unless they are
 // given a certificate authority, on a Unix socket the daemon never speaks TLS, and everywhere else executors always do.
 func (e Executors) validate(l Listen) error {
+	if e.OrphanTimeout < 0 {
+		return fmt.Errorf("orphanTimeout: %v is negative", e.OrphanTimeout)
+	}
 	if e.Address != "" && !strings.HasPrefix(e.Address, unixScheme) {
 		if host, port, err := net.SplitHostPort(e.Address); err != nil || unspecified(host) || port == "" || port == "0" {
 			return fmt.Errorf("address: %q is not where executors could find anybody: write host:port, or unix:// and the absolute path of a socket", e.Address)

@@ -24,21 +24,19 @@ import (
 
 	"github.com/retinue-sched/retinue/daemon/application"
 	"github.com/retinue-sched/retinue/daemon/cluster"
-	"github.com/retinue-sched/retinue/daemon/snapshot"
+	"github.com/retinue-sched/retinue/daemon/pod"
 )
 
 // Builder makes the pod of an executor. It is called from many goroutines. Its error means that the pod is not valid.
 type Builder func(app string, c application.CreatePod) (*corev1.Pod, error)
 
-// Config is what an Actuator works with. Cluster, Build and Answer must be set.
+// Config is what an Actuator works with. Cluster, Build, Owner and Answer must be set.
 type Config struct {
 	Cluster cluster.Writer
 	Build   Builder
+	Owner   pod.Owner // whose pods are ours
 	// Answer takes what became of an effect. It is called from one goroutine at a time and must not block.
 	Answer func(app string, ev application.Event)
-	// Intent tells the token of an executor's creation, for deletions of pods whose creation was answered to a daemon that is no more.
-	// Nil: a pod of the right name and labels is taken for ours.
-	Intent func(app string, id snapshot.ID) string
 
 	Limits Limits
 	Log    *slog.Logger
@@ -94,8 +92,8 @@ type Actuator struct {
 
 // New readies an Actuator. Nothing happens before Run.
 func New(cfg Config) (*Actuator, error) {
-	if cfg.Cluster == nil || cfg.Build == nil || cfg.Answer == nil {
-		return nil, errors.New("configuring the actuator: a cluster, a builder and somebody to answer to are needed")
+	if cfg.Cluster == nil || cfg.Build == nil || cfg.Owner == (pod.Owner{}) || cfg.Answer == nil {
+		return nil, errors.New("configuring the actuator: a cluster, a builder, an owner and somebody to answer to are needed")
 	}
 	if err := cfg.Limits.Validate(); err != nil {
 		return nil, fmt.Errorf("configuring the actuator: %w", err)

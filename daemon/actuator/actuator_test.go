@@ -41,7 +41,7 @@ func TestCreate(t *testing.T) {
 		r.act.Enqueue("a", create(1), application.Ended{}, create(2))
 		expect(t, "answers", sorted(r.heard()), "a created 1", "a created 2")
 		p := r.find("a-i1-exec-2")
-		if p == nil || pod.Intent(p) != "a/2" {
+		if p == nil || us.Whose(p) != "" {
 			t.Fatalf("pod 2 = %v", p)
 		}
 		found := false
@@ -66,7 +66,7 @@ func TestNameIsTaken(t *testing.T) {
 		r := start(t, nil)
 		mine := r.plant(ourPod(1))
 		foreign := ourPod(2)
-		foreign.Annotations[pod.AnnotationIntent] = "another"
+		foreign.Labels[pod.LabelOwner] = them.Name()
 		planted := r.plant(foreign)
 		r.act.Enqueue("a", create(1))
 		expect(t, "answers", r.heard(), "a created 1")
@@ -74,7 +74,10 @@ func TestNameIsTaken(t *testing.T) {
 			t.Errorf("adopted uid %s, want %s", got, mine.UID)
 		}
 		r.act.Enqueue("a", create(2))
-		expect(t, "answers", r.heard(), "a created 1", "a refused 2 class 5")
+		expect(t, "answers", r.heard(), "a created 1", "a refused 2 class 6")
+		if text := r.last("a").(application.PodRefused).Text; !strings.Contains(text, "another daemon") || !strings.Contains(text, them.Name()) {
+			t.Errorf("the refusal does not say whose it is: %s", text)
+		}
 		if p := r.find("a-i1-exec-2"); p == nil || p.ResourceVersion != planted.ResourceVersion {
 			t.Errorf("the foreign pod was touched: %v", p)
 		}
@@ -355,7 +358,7 @@ func TestNewRefuses(t *testing.T) {
 	if _, err := actuator.New(actuator.Config{Limits: actuator.DefaultLimits()}); err == nil {
 		t.Error("a config without a cluster is accepted")
 	}
-	_, err := actuator.New(actuator.Config{Cluster: &world{}, Build: buildPod, Answer: func(string, application.Event) {}})
+	_, err := actuator.New(actuator.Config{Cluster: &world{}, Build: buildPod, Owner: us, Answer: func(string, application.Event) {}})
 	if err == nil || strings.Count(err.Error(), "\n") < 3 {
 		t.Errorf("limits of zero: %v, want every fault told", err)
 	}

@@ -10,7 +10,6 @@ import (
 
 	"github.com/retinue-sched/retinue/daemon/application"
 	"github.com/retinue-sched/retinue/daemon/cluster"
-	"github.com/retinue-sched/retinue/daemon/pod"
 	"github.com/retinue-sched/retinue/daemon/snapshot"
 )
 
@@ -66,18 +65,12 @@ func (a *Actuator) inspect(ctx context.Context, o *order, met result) result {
 		r := resultOf(err)
 		r.class = cluster.Unknown
 		return r
-	case ours(found, o.pod):
-		return result{pod: found}
 	}
-	return result{class: cluster.Exists, foreign: true, text: fmt.Sprintf(
-		"pod %s/%s exists and was not made for this executor: delete it, or leave it; another executor will be asked for", found.Namespace, bounded(found.Name))}
-}
-
-// ours reports whether a pod that was found is the one that was wanted.
-func ours(found, wanted *corev1.Pod) bool {
-	return pod.Intent(wanted) != "" && pod.Intent(found) == pod.Intent(wanted) &&
-		found.Labels[pod.LabelApp] == wanted.Labels[pod.LabelApp] &&
-		found.Labels[pod.LabelExecutor] == wanted.Labels[pod.LabelExecutor]
+	if whose := a.cfg.Owner.Whose(found); whose != "" {
+		return result{class: cluster.Exists, foreign: true, text: fmt.Sprintf(
+			"there is a pod %s/%s, %s: delete it if nobody needs it, or leave it; another executor is asked for", found.Namespace, bounded(found.Name), whose)}
+	}
+	return result{pod: found} // of our pods only one ever has this name
 }
 
 // remove tries a deletion once.
@@ -115,15 +108,10 @@ func (a *Actuator) identify(ctx context.Context, o *order) (uid string, r result
 	case err != nil:
 		return "", resultOf(err), false
 	}
-	seen, err := pod.Read(p, "")
-	mine := err == nil && seen.Pod.ID == o.id
-	if mine && a.cfg.Intent != nil {
-		mine = seen.Pod.Intent == a.cfg.Intent(o.tenant.app, o.id)
+	if whose := a.cfg.Owner.Whose(p); whose != "" {
+		return "", result{foreign: true, text: fmt.Sprintf("there is a pod %s/%s, %s: it stays", p.Namespace, bounded(p.Name), whose)}, false
 	}
-	if !mine {
-		return "", result{foreign: true, text: fmt.Sprintf("pod %s/%s is not ours: it stays", p.Namespace, bounded(p.Name))}, false
-	}
-	return seen.Pod.UID, result{}, true
+	return string(p.UID), result{}, true
 }
 
 // recheck finds out why a deletion that may have been carried out before meets a changed pod: a deletion is such a change itself.
@@ -156,6 +144,8 @@ func refusalOf(c cluster.Class) application.RefusalClass {
 		return application.RefusedAdmission
 	case cluster.Forbidden:
 		return application.RefusedForbidden
+	case cluster.Exists: // inspect found it to be another's
+		return application.RefusedTaken
 	default:
 		return application.RefusedOther
 	}

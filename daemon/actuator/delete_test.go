@@ -182,13 +182,15 @@ func TestDeleteByName(t *testing.T) {
 		stays bool
 	}{
 		{"ours", func(*corev1.Pod) {}, false},
-		{"another intent", func(p *corev1.Pod) { p.Annotations[pod.AnnotationIntent] = "x" }, true},
+		{"a copy", func(p *corev1.Pod) { p.Annotations[pod.AnnotationIntent] = "x" }, true},
+		{"another daemon's", func(p *corev1.Pod) { p.Labels[pod.LabelOwner] = them.Name() }, true},
+		{"no label of an owner", func(p *corev1.Pod) { delete(p.Labels, pod.LabelOwner) }, true},
 		{"another executor", func(p *corev1.Pod) { p.Labels[pod.LabelExecutor] = "2" }, true},
 		{"no labels", func(p *corev1.Pod) { p.Labels = nil }, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				r := start(t, func(cfg *actuator.Config) { cfg.Intent = intent })
+				r := start(t, nil)
 				p := ourPod(1)
 				c.spoil(p)
 				r.plant(p)

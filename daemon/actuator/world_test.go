@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -23,6 +22,9 @@ import (
 )
 
 const namespace = "batch"
+
+// The daemon whose pods are ours, and another.
+var us, them = pod.NewOwner([32]byte{1}), pod.NewOwner([32]byte{2})
 
 // fault stands between a caller and a call: it may carry it out, or not, and answer what it likes.
 type fault func(ctx context.Context, carryOut func() error) error
@@ -220,7 +222,7 @@ type rig struct {
 func start(t *testing.T, tune func(*actuator.Config)) *rig {
 	t.Helper()
 	r := &rig{world: newWorld(), t: t, done: make(chan error, 1), events: map[string][]application.Event{}}
-	cfg := actuator.Config{Cluster: r.world, Build: buildPod, Answer: r.answer, Limits: actuator.DefaultLimits()}
+	cfg := actuator.Config{Cluster: r.world, Build: buildPod, Owner: us, Answer: r.answer, Limits: actuator.DefaultLimits()}
 	if tune != nil {
 		tune(&cfg)
 	}
@@ -290,12 +292,10 @@ func create(id snapshot.ID) application.CreatePod {
 
 func buildPod(app string, c application.CreatePod) (*corev1.Pod, error) {
 	return pod.Build(pod.Spec{
-		Application: app, Namespace: namespace, Incarnation: 1, Address: "daemon:1", Program: "/x",
+		Application: app, Namespace: namespace, Incarnation: 1, Owner: us, Address: "daemon:1", Program: "/x",
 		Profiles: []pod.Profile{{Name: "p", Image: "i", Slots: 1}},
-	}, pod.Instance{Executor: c.Executor, Profile: c.Profile, Intent: intent(app, c.Executor), Token: "t"})
+	}, pod.Instance{Executor: c.Executor, Profile: c.Profile, Token: "t"})
 }
-
-func intent(app string, id snapshot.ID) string { return app + "/" + strconv.FormatUint(uint64(id), 10) }
 
 // ourPod is the pod that the actuator would make for application a.
 func ourPod(id snapshot.ID) *corev1.Pod {

@@ -39,6 +39,7 @@ type Application struct {
 	unseen     deadlines                        // requests, by when they are given up
 	stragglers deadlines                        // executors that should have ended, or come back, by then
 	patience   map[snapshot.ID]snapshot.Instant // the deadline of each straggler that still holds
+	foreign    foreigners
 
 	stopped, keep, ended bool
 	backlog              bool // the backlog may have changed since dynamic allocation looked at it
@@ -105,6 +106,8 @@ func (a *Application) handle(ev Event) {
 	switch ev := ev.(type) {
 	case PodObserved:
 		a.podObserved(&ev.Pod)
+	case ForeignObserved:
+		a.foreignObserved(ev)
 	case PodsListed:
 		a.podsListed(ev)
 	case PodCreated:

@@ -13,6 +13,11 @@ const (
 	reasonStopped     = "Stopped"
 	reasonSettled     = "Settled"
 	reasonStarting    = "ExecutorsStarting"
+	reasonUnreported  = "ExecutorsUnregistered"
+	reasonAsking      = "ExecutorsWanted"
+	reasonHeld        = "HeldBack"
+	reasonQueued      = "TasksWaiting"
+	reasonForeign     = "LeftAlone"
 	reasonEnding      = "ExecutorsEnding"
 	reasonWorking     = "TasksRunning"
 	reasonUnlimited   = "NothingInTheWay"
@@ -28,6 +33,9 @@ const (
 // judge brings the conditions up to date. Since is when a condition was first found to be as it is.
 func (a *Application) judge(now snapshot.Instant) {
 	judged := []Condition{a.ready(), a.progressing(), a.limited()}
+	if len(a.foreign) > 0 {
+		judged = append(judged, Condition{Type: ForeignPods, True: true, Reason: reasonForeign, Text: a.foreign.String()})
+	}
 	for i := range judged {
 		judged[i].Since = now
 		if i < len(a.conditions) && a.conditions[i].True == judged[i].True && a.conditions[i].Reason == judged[i].Reason {
@@ -50,32 +58,65 @@ func (a *Application) wanted(p *Profile) uint32 {
 }
 
 func (a *Application) ready() Condition {
-	c := Condition{Type: Ready, True: true, Reason: reasonReady, Text: "as many executors are registered as wanted"}
 	if a.stopped {
 		return Condition{Type: Ready, Reason: reasonStopped, Text: "the application has stopped"}
 	}
-	for i := range a.cfg.Profiles {
-		p := &a.cfg.Profiles[i]
-		if got, want := a.store.Counts(p.ID).Registered, a.wanted(p); got < want {
-			text := fmt.Sprintf("profile %s: %d of %d executors are registered", p.Name, got, want)
-			return Condition{Type: Ready, Reason: reasonMissing, Text: text}
-		}
+	if text := a.missing(); text != "" {
+		return Condition{Type: Ready, Reason: reasonMissing, Text: text}
 	}
-	return c
+	return Condition{Type: Ready, True: true, Reason: reasonReady, Text: "as many executors are registered as wanted"}
 }
 
+// missing says of which profile fewer executors are registered than wanted, empty if of none. A stopped application wants none.
+func (a *Application) missing() string {
+	for i := range a.cfg.Profiles {
+		p := &a.cfg.Profiles[i]
+		if got, want := a.store.Counts(p.ID).Registered, a.wanted(p); got < want && !a.stopped {
+			return fmt.Sprintf("profile %s: %d of %d executors are registered", p.Name, got, want)
+		}
+	}
+	return ""
+}
+
+// progressing says what is under way: what executors do, then what tasks do, and only if nothing is wanted that is not there that all is settled.
 func (a *Application) progressing() Condition {
 	total, tasks := a.store.Total(), a.book.Counts()
-	switch leaving := total.ByPhase[snapshot.Terminating] + total.Draining; {
+	moving := func(reason, format string, args ...any) Condition {
+		return Condition{Type: Progressing, True: true, Reason: reason, Text: fmt.Sprintf(format, args...)}
+	}
+	leaving, silent := total.ByPhase[snapshot.Terminating]+total.Draining, a.unregistered()
+	switch missing := a.missing(); {
 	case total.Starting() > 0:
-		return Condition{Type: Progressing, True: true, Reason: reasonStarting, Text: fmt.Sprintf("%d executors are starting", total.Starting())}
+		return moving(reasonStarting, "%d executors are starting", total.Starting())
 	case leaving > 0:
-		return Condition{Type: Progressing, True: true, Reason: reasonEnding, Text: fmt.Sprintf("%d executors are ending", leaving)}
+		return moving(reasonEnding, "%d executors are ending", leaving)
+	case silent > 0:
+		return moving(reasonUnreported, "%d executors run and are not registered; they are waited for", silent)
 	case tasks.Launched+tasks.Running > 0:
-		text := fmt.Sprintf("%d tasks are on executors, %d wait", tasks.Launched+tasks.Running, tasks.Queued)
-		return Condition{Type: Progressing, True: true, Reason: reasonWorking, Text: text}
+		return moving(reasonWorking, "%d tasks are on executors, %d wait", tasks.Launched+tasks.Running, tasks.Queued)
+	case missing != "" && a.limited().True:
+		return Condition{Type: Progressing, Reason: reasonHeld, Text: missing + "; Limited says why"}
+	case missing != "":
+		return moving(reasonAsking, "%s: more are asked for", missing)
+	case tasks.Queued > 0:
+		return Condition{Type: Progressing, Reason: reasonQueued, Text: fmt.Sprintf("%d tasks wait, and no executor has room for them", tasks.Queued)}
 	}
 	return Condition{Type: Progressing, Reason: reasonSettled, Text: "nothing is under way"}
+}
+
+// unregistered is how many executors run, are not on their way out, and have no session.
+func (a *Application) unregistered() uint32 {
+	total := a.store.Total()
+	if total.Registered >= total.ByPhase[snapshot.Running] && total.Draining == 0 {
+		return 0 // the usual case costs nothing
+	}
+	n := uint32(0)
+	for e := range a.store.All() {
+		if e.Phase == snapshot.Running && !e.Load.Registered && !e.Load.Draining {
+			n++
+		}
+	}
+	return n
 }
 
 // limited says what keeps the fleet from what is wanted, the most pressing first.
@@ -119,6 +160,8 @@ func refusalReason(class RefusalClass) (reason, text string) {
 		return "AdmissionDenied", "an admission rule turns its pods down"
 	case RefusedForbidden:
 		return "Forbidden", "the daemon may not create pods here"
+	case RefusedTaken:
+		return "NameTaken", "pods that are not this daemon's have the names of its executors; others are asked for under other names"
 	case RefusedOther:
 	}
 	return "CreateRefused", "the API refuses its pods"

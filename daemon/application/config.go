@@ -57,6 +57,7 @@ type Config struct {
 	RetainBytes     uint64        // bytes of output kept with them
 	SessionTimeout  time.Duration // silence after which a session is lost
 	ReattachGrace   time.Duration // how long an executor whose stream broke may come back before its tasks are given to others
+	ReturnTimeout   time.Duration // how long an executor whose session is lost may take to come back before its pod is deleted
 
 	Failures FailureBudget
 }

@@ -42,7 +42,8 @@ const (
 	DeleteTimedOut DeleteReason = 2 // nobody saw it in time
 	DeleteEnded    DeleteReason = 3 // it has ended; the object is cleaned up
 	DeleteStopped  DeleteReason = 4 // the application stops
-	DeleteSurplus  DeleteReason = 5 // it is not wanted and never was (a foreign life of the same name, a late creation)
+	DeleteSurplus  DeleteReason = 5 // it is not wanted and never was (of another life of the application, a late creation)
+	DeleteOrphaned DeleteReason = 6 // its application is unknown, and has been for long
 )
 
 // What the driver sends to executors. Messages of superseded sessions are dropped there.
@@ -187,6 +188,7 @@ const (
 	NoticeBackoff            NoticeKind = "BackingOff"
 	NoticeCannotDelete       NoticeKind = "CannotDelete"
 	NoticeTargetChanged      NoticeKind = "TargetChanged"
+	NoticeForeignPods        NoticeKind = "ForeignPods"
 )
 
 func (CreatePod) effect()     {}

@@ -11,12 +11,18 @@ type Event interface{ event() }
 
 // What the cluster says.
 type (
-	// PodObserved is one pod as a watch shows it. A deleted one has phase Deleted.
+	// PodObserved is one pod as a watch shows it. A deleted one has phase Deleted. It is this daemon's: others come as ForeignObserved.
 	PodObserved struct{ Pod snapshot.Observation }
-	// PodsListed is a complete list of the application's pods at one version, ascending by ID.
+	// ForeignObserved is a pod that says that it is the application's and is not this daemon's, as a watch shows it.
+	ForeignObserved struct {
+		Pod  ForeignPod
+		Gone bool
+	}
+	// PodsListed is a complete list of the application's pods at one version: this daemon's ascending by ID, others' by name.
 	PodsListed struct {
 		Version snapshot.Version
 		Pods    []snapshot.Observation
+		Foreign []ForeignPod
 	}
 	// PodCreated answers CreatePod: the pod is in the cluster (made now, or found to be ours).
 	PodCreated struct {
@@ -38,6 +44,12 @@ type (
 	}
 )
 
+// ForeignPod is a pod of another daemon, or of nobody that one could name.
+type ForeignPod struct {
+	Name  string
+	Whose string // for people: "which belongs to ..."
+}
+
 // RefusalClass is why a pod was not created.
 type RefusalClass uint8
 
@@ -48,6 +60,7 @@ const (
 	RefusedAdmission RefusalClass = 3 // an admission rule or webhook said no
 	RefusedForbidden RefusalClass = 4 // the daemon lacks the right
 	RefusedOther     RefusalClass = 5
+	RefusedTaken     RefusalClass = 6 // a pod that is not ours has the name
 )
 
 // DeleteOutcome is what became of a deletion.
@@ -173,6 +186,7 @@ type (
 )
 
 func (PodObserved) event()      {}
+func (ForeignObserved) event()  {}
 func (PodsListed) event()       {}
 func (PodCreated) event()       {}
 func (PodRefused) event()       {}

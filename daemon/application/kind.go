@@ -61,7 +61,7 @@ type end struct {
 }
 
 func (f *failures) add(now snapshot.Instant, class lifecycle.Class) {
-	if class == lifecycle.Finished || class == lifecycle.Released {
+	if class == lifecycle.Finished || class == lifecycle.Released || class == lifecycle.Taken {
 		return
 	}
 	if len(f.ends) == maxFailures {
@@ -105,7 +105,7 @@ func placeOf(n *allocator.Failures, class lifecycle.Class) *uint32 {
 		return &n.Quota
 	case lifecycle.Invalid, lifecycle.Admission, lifecycle.Forbidden:
 		return &n.Admission
-	case lifecycle.Finished, lifecycle.Released:
+	case lifecycle.Finished, lifecycle.Released, lifecycle.Taken:
 	}
 	return nil
 }

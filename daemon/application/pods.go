@@ -30,6 +30,7 @@ func (a *Application) podsListed(ev PodsListed) {
 			a.alloc.Saw(ev.Pods[i].ID)
 		}
 	}
+	a.foreignListed(ev.Foreign)
 	for _, c := range a.store.Replace(a.now, ev.Version, pods) {
 		a.changeOf(c)
 	}
@@ -60,6 +61,9 @@ func (a *Application) changeOf(c snapshot.Change) {
 	if e.Live() {
 		a.checkUID(e)
 		a.refresh(e.ID)
+		if e.Phase == snapshot.Running && c.Before.Phase != snapshot.Running {
+			a.expectRegistration(e)
+		}
 		if c.Adopted || c.Before.Phase != e.Phase || c.Before.Wait != e.Wait {
 			a.note(hostabi.TriggerPods, false)
 		}
@@ -72,16 +76,18 @@ func (a *Application) changeOf(c snapshot.Change) {
 		a.forget(e.ID)
 		return
 	}
-	a.remove(e.ID, removal{why: DeleteEnded, grace: -1, text: "it has ended"})
+	if !e.Deleting { // somebody was faster: one who asks again changes nothing
+		a.remove(e.ID, removal{why: DeleteEnded, grace: -1, text: "it has ended"})
+	}
 }
 
-// adopt takes in an executor that nobody here knew: of the life before a restart, as a rule.
+// adopt takes in an executor of this daemon's that nobody here knew: of the life before a restart, as a rule.
 func (a *Application) adopt(e *snapshot.Executor) {
 	switch {
 	case a.stopped && !a.keep:
 		a.condemn(e.ID, removal{why: DeleteStopped, grace: -1, text: "the application has stopped"})
-	case lifeOf(&a.cfg, &snapshot.Observation{ID: e.ID, Name: e.Name}) == earlierLife:
-		a.condemn(e.ID, removal{why: DeleteSurplus, grace: -1, text: "it belongs to a life of the application whose state is lost"})
+	case lifeOf(&a.cfg, &snapshot.Observation{ID: e.ID, Name: e.Name}) == otherLife:
+		a.condemn(e.ID, removal{why: DeleteSurplus, grace: -1, text: "it belongs to another life of the application"})
 	}
 }
 
@@ -196,6 +202,8 @@ func classOf(c RefusalClass) lifecycle.Class {
 		return lifecycle.Admission
 	case RefusedForbidden:
 		return lifecycle.Forbidden
+	case RefusedTaken:
+		return lifecycle.Taken
 	case RefusedOther:
 	}
 	return unclassified
@@ -207,7 +215,7 @@ func noticeOf(class lifecycle.Class) NoticeKind {
 		return NoticeCreationTimeout
 	case lifecycle.NodeLost, lifecycle.Disruption, lifecycle.Deleted:
 		return NoticeExecutorLost
-	case unclassified, lifecycle.Invalid, lifecycle.Quota, lifecycle.Admission, lifecycle.Forbidden:
+	case unclassified, lifecycle.Invalid, lifecycle.Quota, lifecycle.Admission, lifecycle.Forbidden, lifecycle.Taken:
 		return NoticeCreateRefused
 	case lifecycle.Finished, lifecycle.Released, lifecycle.Application, lifecycle.OutOfMemory, lifecycle.Image:
 	}
@@ -235,8 +243,8 @@ type life uint8
 
 const (
 	ownLife     life = 1
-	earlierLife life = 2 // of this application, before its state was lost
-	foreignLife life = 3
+	otherLife   life = 2 // of this application: an earlier one, or, if the state was set back, one that is not counted any more
+	foreignLife life = 3 // not of this application
 )
 
 // lifeOf tells lives apart. A pod whose name nobody said is taken for ours.
@@ -246,11 +254,10 @@ func lifeOf(cfg *Config, o *snapshot.Observation) life {
 	}
 	rest, ours := strings.CutPrefix(o.Name, cfg.ID+"-i")
 	number, ours2 := strings.CutSuffix(rest, "-exec-"+strconv.FormatUint(uint64(o.ID), 10))
-	incarnation, err := strconv.ParseUint(number, 10, 32)
-	if !ours || !ours2 || err != nil || uint32(incarnation) > cfg.Incarnation {
+	if _, err := strconv.ParseUint(number, 10, 32); !ours || !ours2 || err != nil {
 		return foreignLife
 	}
-	return earlierLife
+	return otherLife
 }
 
 // nameOf is the name of an executor's pod. It is never used twice.

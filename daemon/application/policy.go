@@ -138,8 +138,7 @@ func (a *Application) carry(plan guard.Plan) {
 }
 
 func (a *Application) create(c guard.Create) {
-	id := a.alloc.NextID()
-	name := nameOf(&a.cfg, id)
+	id, name := a.unusedID()
 	a.store.Assume(a.now, snapshot.Executor{ID: id, Profile: c.Profile, Name: name})
 	k := a.kind(c.Profile)
 	k.backoff.Requested(a.now, id)

@@ -165,9 +165,12 @@ func (a *Application) endStragglers() {
 	for _, id := range a.stragglers.due(a.now, a.isStraggler) {
 		delete(a.patience, id)
 		s, registered := a.roster.Registered(id)
-		text := "it has had no session for too long"
-		if registered && s.Drain == roster.DrainStopping {
+		text := "it was lost and did not come back"
+		switch {
+		case registered && s.Drain == roster.DrainStopping:
 			text = "it did not stop when it was told to"
+		case !a.hasWorked(id):
+			text = "it runs and has not registered: see its log, and whether it can reach the daemon"
 		}
 		if a.condemn(id, removal{why: DeleteReleased, grace: -1, text: text}) {
 			a.tell(NoticeExecutorLost, id, text)

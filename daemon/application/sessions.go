@@ -72,16 +72,28 @@ func (a *Application) detached(ev Detached) {
 	a.expectBack(ev.Executor)
 }
 
-// expectBack gives an executor without a session some time before its pod is deleted, which otherwise would take up a place for ever.
+// expectBack gives an executor that has lost its session some time to come back. Then its pod is deleted: a process that is stopped, or a node that
+// is cut off, would take up a place for ever. The place is free when the pod is gone, or when the cluster gives it up with its node: until then
+// nobody can say that it does not run.
 func (a *Application) expectBack(id snapshot.ID) {
 	e, ok := a.store.Executor(id)
-	i, known := a.cfg.profile(e.Profile)
 	switch {
-	case !ok || !known || !e.Live() || e.Condemned:
+	case !ok || !e.Live() || e.Condemned:
 	case e.Unseen():
 		a.awaitPod(&e)
 	default:
-		a.expect(id, a.cfg.Profiles[i].CreationTimeout)
+		a.expect(id, a.cfg.ReturnTimeout)
+	}
+}
+
+// expectRegistration gives an executor that has begun to run some time to register, for the same reason: one that cannot find the daemon, or is
+// not our program at all, may run for ever.
+func (a *Application) expectRegistration(e *snapshot.Executor) {
+	if _, registered := a.roster.Registered(e.ID); registered || e.Condemned {
+		return
+	}
+	if i, ok := a.cfg.profile(e.Profile); ok {
+		a.expect(e.ID, a.cfg.Profiles[i].CreationTimeout)
 	}
 }
 

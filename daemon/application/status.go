@@ -64,11 +64,13 @@ type ViolationCount struct {
 // ConditionType names a condition.
 type ConditionType string
 
-// The conditions: Ready (at least as many executors are registered as wanted), Progressing (executors are being created or released, or tasks move), Limited (something keeps the fleet from its target; the reason says what).
+// The conditions. They agree with each other: an application that is not Ready and has not stopped is Progressing, or is Limited, and only one that has
+// all that is wanted of it, and no task, is Settled.
 const (
-	Ready       ConditionType = "Ready"
-	Progressing ConditionType = "Progressing"
-	Limited     ConditionType = "Limited"
+	Ready       ConditionType = "Ready"       // at least as many executors are registered as wanted
+	Progressing ConditionType = "Progressing" // executors come or go, or tasks move
+	Limited     ConditionType = "Limited"     // something keeps the fleet from its target; the reason says what
+	ForeignPods ConditionType = "ForeignPods" // pods under the application's name are not this daemon's; not there if there are none
 )
 
 // Condition is one statement about an application, in the manner of Kubernetes' conditions.

@@ -3,6 +3,7 @@ package application_test
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -58,7 +59,7 @@ func (s *story) tell(d *datadriven.TestData) error {
 		"config": s.config, "targets": s.targets, "pod": s.pod, "attach": s.register, "detach": s.detach, "list": s.relist, "advance": s.wait,
 		"submit": s.submitTasks, "report": s.report, "cancel": s.cancel, "let-go": s.letGo, "stop": s.stop, "policy": s.policy, "api": s.api,
 		"status": s.status, "tasks": s.tasks, "watch": s.watch, "beat": s.beat, "leave": s.leave, "reconfigure": s.reconfigure,
-		"refused": s.refused,
+		"refused": s.refused, "foreign": s.others,
 	}
 	command, ok := commands[d.Cmd]
 	if !ok {
@@ -196,6 +197,25 @@ func (s *story) pod(d *datadriven.TestData) error {
 				o.Wait, o.WaitText = snapshot.WaitUnschedulable, "0/3 nodes are available"
 			}
 		})
+	}
+	return nil
+}
+
+// others shows pods that are not this daemon's, or that they are gone. With unseen only the next list shows it.
+func (s *story) others(d *datadriven.TestData) error {
+	gone := d.HasArg("gone")
+	for _, arg := range d.CmdArgs {
+		if arg.Key == "gone" || arg.Key == "unseen" {
+			continue
+		}
+		p := application.ForeignPod{Name: arg.Key, Whose: "which belongs to another daemon"}
+		s.foreign = slices.DeleteFunc(s.foreign, func(f application.ForeignPod) bool { return f == p })
+		if !gone {
+			s.foreign = append(s.foreign, p)
+		}
+		if !d.HasArg("unseen") {
+			s.step(application.ForeignObserved{Pod: p, Gone: gone})
+		}
 	}
 	return nil
 }
@@ -407,7 +427,7 @@ func greedy(a application.AskPolicy) (application.Decided, bool) {
 func (s *story) api(d *datadriven.TestData) error {
 	s.slow = d.HasArg("slow")
 	if text, ok := argument(d, "refuse"); ok {
-		s.refuse = map[string]application.RefusalClass{"quota": application.RefusedQuota, "invalid": application.RefusedInvalid}[text]
+		s.refuse = map[string]application.RefusalClass{"quota": application.RefusedQuota, "invalid": application.RefusedInvalid, "taken": application.RefusedTaken}[text]
 	}
 	if text, ok := argument(d, "delete"); ok {
 		s.deletes = map[string]application.DeleteOutcome{

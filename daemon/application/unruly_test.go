@@ -94,7 +94,7 @@ func (u *unruly) carryLate() {
 
 func (u *unruly) make(e application.CreatePod) snapshot.Version {
 	u.pods[e.Executor] = &snapshot.Observation{
-		ID: e.Executor, Profile: e.Profile, Phase: snapshot.Pending, Name: e.Name, UID: uid(e.Executor), Version: u.next(), Intent: "ours",
+		ID: e.Executor, Profile: e.Profile, Phase: snapshot.Pending, Name: e.Name, UID: uid(e.Executor), Version: u.next(),
 	}
 	return u.version
 }

@@ -29,6 +29,7 @@ type world struct {
 	now       snapshot.Instant
 	timers    map[application.Timer]snapshot.Instant
 	pods      map[snapshot.ID]*snapshot.Observation
+	foreign   []application.ForeignPod // others' pods, as a list shows them
 	version   snapshot.Version
 	session   uint64
 	sessionOf map[snapshot.ID]uint64 // the newest of each executor
@@ -60,7 +61,7 @@ func plainConfig() application.Config {
 		}},
 		Batch: 100 * time.Millisecond, Resync: time.Hour, DecisionDeadline: time.Second,
 		MaxTaskAttempts: 3, MaxQueued: 1000, RetainTasks: 1000, RetainBytes: 1 << 20,
-		SessionTimeout: 30 * time.Second, ReattachGrace: 10 * time.Second,
+		SessionTimeout: 30 * time.Second, ReattachGrace: 10 * time.Second, ReturnTimeout: 150 * time.Second,
 		Failures: application.FailureBudget{Threshold: 2, Window: 10 * time.Minute, Initial: 10 * time.Second, Max: 2 * time.Minute},
 	}
 }
@@ -135,7 +136,6 @@ func (w *world) answerCreate(e application.CreatePod) {
 		w.queue = append(w.queue, application.PodCreated{Executor: e.Executor, UID: uid(e.Executor), Version: w.next()})
 		w.pods[e.Executor] = &snapshot.Observation{
 			ID: e.Executor, Profile: e.Profile, Phase: snapshot.Pending, Name: e.Name, UID: uid(e.Executor), Version: w.version,
-			Intent: "ours",
 		}
 	}
 }
@@ -156,7 +156,7 @@ func (w *world) take() []application.Effect {
 
 // list shows all pods.
 func (w *world) list() {
-	ev := application.PodsListed{Version: w.next()}
+	ev := application.PodsListed{Version: w.next(), Foreign: w.foreign}
 	for _, p := range w.pods {
 		if p.Phase != snapshot.Deleted {
 			ev.Pods = append(ev.Pods, *p)
@@ -170,7 +170,7 @@ func (w *world) list() {
 func (w *world) show(id snapshot.ID, phase snapshot.Phase, change func(*snapshot.Observation)) {
 	p := w.pods[id]
 	if p == nil {
-		p = &snapshot.Observation{ID: id, UID: uid(id), Name: fmt.Sprintf("app-i1-exec-%d", id), Intent: "ours"}
+		p = &snapshot.Observation{ID: id, UID: uid(id), Name: fmt.Sprintf("app-i1-exec-%d", id)}
 		w.pods[id] = p
 	}
 	p.Phase, p.Version = phase, w.next()

@@ -122,7 +122,7 @@ func (b *Backoff) Describe(now snapshot.Instant) string {
 		return fmt.Sprintf("normal, %d of %d start-up failures that begin a back-off", b.Failures(now), b.budget.Threshold)
 	}
 	until, _ := b.Until()
-	return fmt.Sprintf("executors end before they work: one more is tried in %v; %d tried since this began", max(until.Sub(now), 0), b.requests)
+	return fmt.Sprintf("executors end before they work: one more is tried in %v; %d tried since this began", snapshot.Rounded(max(until.Sub(now), 0)), b.requests)
 }
 
 func (b *Backoff) delay() time.Duration { return doubled(b.budget.Initial, b.requests, b.budget.Max) }

@@ -35,11 +35,12 @@ const (
 	Quota       Class = 11 // a quota is used up
 	Admission   Class = 12 // an admission rule or webhook said no
 	Forbidden   Class = 13 // the daemon lacks the right
+	Taken       Class = 14 // a pod that is not ours has its name
 )
 
 var classNames = [...]string{
 	"", "finished", "released", "application", "out-of-memory", "image", "disruption", "node-lost", "deleted", "unseen",
-	"invalid", "quota", "admission", "forbidden",
+	"invalid", "quota", "admission", "forbidden", "taken",
 }
 
 // String returns the class's name.
@@ -77,7 +78,8 @@ func Classify(e snapshot.Executor, registeredEver bool) Ending {
 
 // NotCreated is what it means that the API refused to create an executor's pod, with a class from Invalid on and the API's text.
 func NotCreated(id snapshot.ID, class Class, text string) Ending {
-	return Ending{Class: class, Startup: true, Text: fmt.Sprintf("executor %d was not created: %s: %s", id, refusal(class), text)}
+	startup := class != Taken // the next number has another name: to wait would change nothing
+	return Ending{Class: class, Startup: startup, Text: fmt.Sprintf("executor %d was not created: %s: %s", id, refusal(class), text)}
 }
 
 func refusal(class Class) string {
@@ -90,6 +92,8 @@ func refusal(class Class) string {
 		return "an admission rule said no; ask who keeps the cluster's rules"
 	case Forbidden:
 		return "the daemon may not create pods here; grant its service account the right"
+	case Taken:
+		return "its name is taken; another executor is asked for"
 	case Finished, Released, Application, OutOfMemory, Image, Disruption, NodeLost, Deleted, Unseen:
 	}
 	return "the API refused"
@@ -161,7 +165,7 @@ func describe(e *snapshot.Executor, class Class) string {
 		b.WriteString("was deleted by a person or by another controller")
 	case Unseen:
 		b.WriteString("was asked for and never appeared; the cluster may be slow, or something removes its pods")
-	case Application, Invalid, Quota, Admission, Forbidden:
+	case Application, Invalid, Quota, Admission, Forbidden, Taken:
 		b.WriteString("failed")
 	}
 	if e.Exit.Known && class != Finished {

@@ -34,6 +34,7 @@ func Build(spec Spec, in Instance) (*corev1.Pod, error) {
 	p.Status = corev1.PodStatus{}
 	own := ownContainer(p, profile.Container)
 	p.ObjectMeta = identity(&spec, profile, in, &p.ObjectMeta, name, own.Name)
+	spec.Owner.mark(p)
 	shape(&p.Spec)
 	if err := fill(own, &spec, profile, in); err != nil {
 		return nil, fmt.Errorf("building the pod of executor %d of profile %q: %w", in.Executor, profile.Name, err)
@@ -59,7 +60,6 @@ func identity(spec *Spec, profile *Profile, in Instance, template *metav1.Object
 			LabelIncarnation: strconv.FormatUint(uint64(spec.Incarnation), 10),
 		}),
 		Annotations: merged(template.Annotations, spec.Annotations, map[string]string{
-			AnnotationIntent:      in.Intent,
 			AnnotationProfileName: profile.Name,
 			AnnotationContainer:   container,
 		}),

@@ -20,6 +20,7 @@ const (
 	LabelExecutor    = Domain + "executor-id"
 	LabelProfile     = Domain + "profile" // the profile's number
 	LabelIncarnation = Domain + "incarnation"
+	LabelOwner       = Domain + "owner" // of the daemon that made the pod: Owner.Name
 
 	AnnotationIntent      = Domain + "intent"
 	AnnotationProfileName = Domain + "profile-name"
@@ -63,9 +64,6 @@ func Selector() string {
 
 // SelectorOf is a label selector for the executor pods of one application.
 func SelectorOf(app string) string { return LabelApp + "=" + app + "," + LabelExecutor }
-
-// Intent is the token of the creation that made a pod, empty if it has none.
-func Intent(p *corev1.Pod) string { return p.Annotations[AnnotationIntent] }
 
 // Reserved reports whether a label or annotation key is set by this package, so that users may not set it.
 func Reserved(key string) bool {

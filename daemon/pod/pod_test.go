@@ -11,11 +11,15 @@ import (
 	"github.com/retinue-sched/retinue/daemon/pod"
 )
 
+// us is the daemon whose pods are ours.
+var us = pod.NewOwner([32]byte{1})
+
 func spec() pod.Spec {
 	return pod.Spec{
 		Application: "wordcount",
 		Namespace:   "batch",
 		Incarnation: 3,
+		Owner:       us,
 		Labels:      map[string]string{"team": "search"},
 		Annotations: map[string]string{"example.com/note": "any text at all"},
 		Address:     "retinued.batch:7077",
@@ -30,7 +34,7 @@ func spec() pod.Spec {
 }
 
 func instance() pod.Instance {
-	return pod.Instance{Executor: 17, Profile: 0, Token: "secret", Intent: "intent-17"}
+	return pod.Instance{Executor: 17, Profile: 0, Token: "secret"}
 }
 
 func template(t *testing.T, text string) *corev1.Pod {
@@ -93,12 +97,13 @@ func TestBuildWithoutTemplate(t *testing.T) {
 		"retinue.dev/executor-id":      "17",
 		"retinue.dev/profile":          "0",
 		"retinue.dev/incarnation":      "3",
+		"retinue.dev/owner":            us.Name(),
 	}
 	if diff := cmp.Diff(wantLabels, p.Labels); diff != "" {
 		t.Errorf("labels differ (-want +got):\n%s", diff)
 	}
-	if p.Name != "wordcount-i3-exec-17" || p.Namespace != "batch" || pod.Intent(p) != "intent-17" {
-		t.Errorf("identity = %s/%s intent %q", p.Namespace, p.Name, pod.Intent(p))
+	if p.Name != "wordcount-i3-exec-17" || p.Namespace != "batch" {
+		t.Errorf("identity = %s/%s", p.Namespace, p.Name)
 	}
 	c := p.Spec.Containers[0]
 	if diff := cmp.Diff([]string{"/usr/bin/retinue-executor"}, c.Command); diff != "" || c.Image != "registry/executor:1" {
@@ -249,7 +254,7 @@ func TestReadKnowsWhatBuildMade(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := seen.Pod
-	if seen.App != "wordcount" || seen.Incarnation != 3 || o.ID != 17 || o.Name != p.Name || o.UID != "u-1" || o.Version != 42 || o.Intent != "intent-17" {
+	if seen.App != "wordcount" || seen.Incarnation != 3 || o.ID != 17 || o.Name != p.Name || o.UID != "u-1" || o.Version != 42 || o.Deleting {
 		t.Errorf("read %+v", seen)
 	}
 }

@@ -63,7 +63,7 @@ func Read(p *corev1.Pod, container string) (Seen, error) {
 		Node:     bounded(p.Spec.NodeName, maxName),
 		Zone:     bounded(cmp.Or(p.Labels[labelZone], p.Spec.NodeSelector[labelZone]), maxName),
 		Capacity: bounded(cmp.Or(p.Labels[labelCapacity], p.Spec.NodeSelector[labelCapacity]), maxName),
-		Intent:   bounded(Intent(p), maxReason),
+		Deleting: p.DeletionTimestamp != nil,
 	}
 	if own != nil {
 		o.Restarts = uint32(max(own.RestartCount, 0)) //nolint:gosec // a count that is not negative

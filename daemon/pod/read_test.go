@@ -86,6 +86,9 @@ func TestReadPhase(t *testing.T) {
 			if seen.Pod.Phase != c.want {
 				t.Errorf("phase = %v, want %v", seen.Pod.Phase, c.want)
 			}
+			if seen.Pod.Deleting != c.deleting {
+				t.Errorf("deleting: %v, want %v", seen.Pod.Deleting, c.deleting)
+			}
 		})
 	}
 }
@@ -286,7 +289,7 @@ func FuzzRead(f *testing.F) {
 		if o.Phase == snapshot.Requested || o.Phase >= snapshot.Deleted {
 			t.Errorf("phase %v is not for a pod to say", o.Phase)
 		}
-		for _, s := range []string{o.Name, o.UID, o.WaitText, o.Node, o.Zone, o.Capacity, o.Intent, o.Exit.Reason, o.Exit.Message} {
+		for _, s := range []string{o.Name, o.UID, o.WaitText, o.Node, o.Zone, o.Capacity, o.Exit.Reason, o.Exit.Message} {
 			if len(s) > 4<<10 || !utf8.ValidString(s) {
 				t.Errorf("a text of %d bytes, valid %v", len(s), utf8.ValidString(s))
 			}

@@ -2,8 +2,9 @@
 //
 // It promises:
 //
-//   - Build gives the same pod for the same input, shares no memory with the template, and always names the executor, its application and the
-//     intent that made it, whatever the template says;
+//   - Build gives the same pod for the same input, shares no memory with the template, and always names the executor, its application and its
+//     owner, whatever the template says;
+//   - an Owner takes no pod for its own that it did not make;
 //   - what Validate accepts, Build builds;
 //   - Read takes any pod at all, also a foreign or damaged one, and answers with an observation of bounded size or an error, never a panic.
 package pod
@@ -24,6 +25,7 @@ type Spec struct {
 	Application string // DNS-1123 label, at most MaxApplication bytes
 	Namespace   string
 	Incarnation uint32
+	Owner       Owner             // who makes the pods
 	Labels      map[string]string // on every pod; keys of ours are refused
 	Annotations map[string]string
 
@@ -58,7 +60,6 @@ type Instance struct {
 	Profile  snapshot.Profile
 	Name     string // empty: Name(application, incarnation, executor)
 	Token    string // the executor's credential for its first registration
-	Intent   string // names the decision that the pod stands for; a pod found under the name is ours only if it carries it
 
 	Zone, Capacity, Node string // where the pod should rather be; the scheduler may decide otherwise
 }

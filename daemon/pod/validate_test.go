@@ -119,7 +119,7 @@ func TestWhatIsAcceptedIsBuilt(t *testing.T) {
 		}
 		accepted++
 		id := snapshot.ID(rapid.Uint64Range(1, 999_999_999).Draw(t, "executor"))
-		made, err := pod.Build(s, pod.Instance{Executor: id, Intent: "i"})
+		made, err := pod.Build(s, pod.Instance{Executor: id})
 		if err != nil {
 			t.Fatalf("accepted, but not built: %v", err)
 		}

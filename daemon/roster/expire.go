@@ -97,7 +97,7 @@ func (r *Roster) many(now snapshot.Instant) bool {
 
 func (e *entry) loss(now snapshot.Instant) string {
 	if e.Away {
-		return fmt.Sprintf("the connection to executor %d broke %v ago and it did not come back", e.Executor, now.Sub(e.since))
+		return fmt.Sprintf("the connection to executor %d broke %v ago and it did not come back", e.Executor, snapshot.Rounded(now.Sub(e.since)))
 	}
-	return fmt.Sprintf("nothing was heard of executor %d for %v", e.Executor, now.Sub(e.since))
+	return fmt.Sprintf("nothing was heard of executor %d for %v", e.Executor, snapshot.Rounded(now.Sub(e.since)))
 }

@@ -89,7 +89,7 @@ type Exit struct {
 	Message string // the cluster's text and the tail of the container's log, possibly empty, bounded
 }
 
-// Observation is what the cluster says of one executor's pod.
+// Observation is what the cluster says of one executor's pod. Pods that are not ours are told apart before they come here.
 type Observation struct {
 	ID       ID
 	Profile  Profile
@@ -104,8 +104,7 @@ type Observation struct {
 	Capacity string // capacity type of the node (spot, on-demand), if known
 	Restarts uint32
 	Exit     Exit
-	Intent   string // the intent token of the creation that made the pod; guards against adopting a foreign one
-	Deleting bool   // the pod's deletion was asked for, by whomever; implied by phase Terminating
+	Deleting bool // the pod's deletion was asked for, by whomever; implied by phase Terminating
 }
 
 // Executor is one numbered member of an application's fleet.
@@ -120,7 +119,6 @@ type Executor struct {
 	Deleting  bool    // the cluster showed that the pod's deletion was asked for, by whomever
 	Gone      bool    // the cluster has no pod of it any more; only ever true of a terminal executor
 	Name      string
-	Intent    string  // token of its creation; empty: whatever the cluster shows under the id is taken for it
 	UID       string  // empty until the cluster answered
 	Version   Version // of the newest observation
 	Born      Version // of its creation, 0 until known: a list older than this says nothing about it

@@ -10,7 +10,7 @@ import (
 //   - An event that is older than what is known of the pod, or repeats it, is dropped; a terminal executor notes that its pod is gone, and else
 //     stays as it is. An event without a version is taken for the newest.
 //   - A pod of another uid than the executor's is another life, and not the executor's: it is dropped, see Surplus. As long as no uid is known
-//     the name and the intent token must be the executor's.
+//     the name must be the executor's.
 //   - A Terminating executor stays Terminating until it ends: an event that still shows it Running was sent before the deletion arrived.
 //   - A pod that is deleted while it was Running is Deleted: the cluster never said how it ended.
 //   - An unknown id is adopted if its pod has not ended and the event is newer than all that is settled: the newest list, and the ends of
@@ -51,10 +51,9 @@ func (s *Store) Replace(now Instant, v Version, list []Observation) []Change {
 }
 
 // Surplus reports whether a pod that the cluster shows should not be there: it ended before anybody here knew it, or belongs to an executor that
-// was given up, or is another life under the id of a known executor and carries its intent token. Its object is to be deleted, by its uid. A pod
-// without an intent token is somebody else's, whatever its labels say, and never surplus.
+// was given up, or is another life under the id of a known executor. Its object is to be deleted, by its uid, unless it is going already.
 func (s *Store) Surplus(o *Observation) bool {
-	if o.Intent == "" || o.Phase == Deleted || o.Deleting {
+	if o.Phase == Deleted || o.Phase == Terminating || o.Deleting {
 		return false
 	}
 	e := s.tree.find(o.ID)
@@ -64,7 +63,7 @@ func (s *Store) Surplus(o *Observation) bool {
 	case e.is(o):
 		return e.Phase == Lost
 	}
-	return e.Intent == o.Intent && (e.Name == "" || e.Name == o.Name)
+	return true
 }
 
 // miss marks as gone what a list at version v should have shown.
@@ -98,7 +97,7 @@ func (s *Store) observe(now Instant, o *Observation, news bool) (Change, bool) {
 		if o.ID == 0 || o.Phase.Terminal() || !news {
 			return Change{}, false
 		}
-		fresh := Executor{ID: o.ID, Profile: o.Profile, Intent: o.Intent, Phase: Requested, Since: now, Asked: now}
+		fresh := Executor{ID: o.ID, Profile: o.Profile, Phase: Requested, Since: now, Asked: now}
 		fresh.take(now, o)
 		s.put(fresh)
 		return Change{After: fresh, Adopted: true}, true
@@ -121,7 +120,7 @@ func (e *Executor) is(o *Observation) bool {
 	if e.UID != "" && o.UID != "" {
 		return e.UID == o.UID
 	}
-	return (e.Name == "" || o.Name == "" || e.Name == o.Name) && (e.Intent == "" || e.Intent == o.Intent)
+	return e.Name == "" || o.Name == "" || e.Name == o.Name
 }
 
 // outdates reports whether a pod was known at least as well before.
@@ -143,7 +142,6 @@ func (e *Executor) take(now Instant, o *Observation) {
 	e.Born = cmp.Or(e.Born, o.Version)
 	e.UID = cmp.Or(o.UID, e.UID)
 	e.Name = cmp.Or(o.Name, e.Name)
-	e.Intent = cmp.Or(e.Intent, o.Intent)
 	e.Node = cmp.Or(o.Node, e.Node)
 	e.Zone = cmp.Or(o.Zone, e.Zone)
 	e.Capacity = cmp.Or(o.Capacity, e.Capacity)

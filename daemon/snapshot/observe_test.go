@@ -16,12 +16,12 @@ const (
 
 // pod is an observation of executor 1's pod.
 func pod(v Version, p Phase) Observation {
-	return Observation{ID: 1, Phase: p, UID: "u1", Name: "app-exec-1", Intent: "i1", Version: v}
+	return Observation{ID: 1, Phase: p, UID: "u1", Name: "app-exec-1", Version: v}
 }
 
 func asked() *Store {
 	s := NewStore()
-	s.Assume(t0, Executor{ID: 1, Name: "app-exec-1", Intent: "i1"})
+	s.Assume(t0, Executor{ID: 1, Name: "app-exec-1"})
 	return s
 }
 
@@ -153,8 +153,8 @@ func TestChangesAreTold(t *testing.T) {
 	}
 }
 
-// A pod of another life, another name or another intent is not the executor's, and may be in the way.
-func TestForeignPods(t *testing.T) {
+// A pod of another life or another name is not the executor's, and is one too many unless it is going already.
+func TestOtherLives(t *testing.T) {
 	stranger := func(change func(*Observation)) Observation {
 		o := pod(20, Running)
 		change(&o)
@@ -167,17 +167,14 @@ func TestForeignPods(t *testing.T) {
 		own     bool
 		surplus bool
 	}{
-		"ours":                                {created(), pod(20, Running), true, false},
-		"ours, annotation removed by hand":    {created(), stranger(func(o *Observation) { o.Intent = "" }), true, false},
-		"another life":                        {created(), otherUID, false, true},
-		"another life, being deleted":         {created(), stranger(func(o *Observation) { o.UID, o.Deleting = "u2", true }), false, false},
-		"another life, gone":                  {created(), stranger(func(o *Observation) { o.UID, o.Phase = "u2", Deleted }), false, false},
-		"another life, made by others":        {created(), stranger(func(o *Observation) { o.UID, o.Intent = "u2", "theirs" }), false, false},
-		"another name":                        {created(), stranger(func(o *Observation) { o.UID, o.Name = "u2", "mine" }), false, false},
-		"unanswered creation":                 {asked(), otherUID, true, false},
-		"unanswered creation, others' intent": {asked(), stranger(func(o *Observation) { o.Intent = "theirs" }), false, false},
-		"unanswered creation, no intent":      {asked(), stranger(func(o *Observation) { o.Intent = "" }), false, false},
-		"unanswered creation, others' name":   {asked(), stranger(func(o *Observation) { o.Name = "mine" }), false, false},
+		"ours":                                  {created(), pod(20, Running), true, false},
+		"another life":                          {created(), otherUID, false, true},
+		"another life, being deleted":           {created(), stranger(func(o *Observation) { o.UID, o.Deleting = "u2", true }), false, false},
+		"another life, gone":                    {created(), stranger(func(o *Observation) { o.UID, o.Phase = "u2", Deleted }), false, false},
+		"another life, ended and being deleted": {created(), stranger(func(o *Observation) { o.UID, o.Phase, o.Deleting = "u2", Failed, true }), false, false},
+		"another name":                          {created(), stranger(func(o *Observation) { o.UID, o.Name = "u2", "mine" }), false, true},
+		"unanswered creation":                   {asked(), otherUID, true, false},
+		"unanswered creation, others' name":     {asked(), stranger(func(o *Observation) { o.Name = "mine" }), false, true},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -199,39 +196,24 @@ func TestForeignPods(t *testing.T) {
 	}
 }
 
-// An executor that was asked for without a token has that of the pod which was first seen of it.
-func TestIntentIsLearnt(t *testing.T) {
-	s := NewStore()
-	s.Assume(t0, Executor{ID: 1, Name: "app-exec-1"})
-	s.Observe(t1, pod(10, Running))
-	again := pod(20, Running)
-	again.UID = "u2"
-	if !s.Surplus(&again) {
-		t.Error("another life of ours is not surplus")
-	}
-	if again.Intent = "theirs"; s.Surplus(&again) {
-		t.Error("another's pod is surplus")
-	}
-}
-
 // Who is unknown and lives is adopted; who is unknown and has ended is not, and is surplus.
 func TestAdoption(t *testing.T) {
 	s := NewStore()
 	o := pod(20, Running)
 	o.Profile = 3
 	c, ok := s.Observe(t1, o)
-	if !ok || !c.Adopted || c.After.Phase != Running || c.After.Profile != 3 || c.After.Born != 20 || c.After.Intent != "i1" {
+	if !ok || !c.Adopted || c.After.Phase != Running || c.After.Profile != 3 || c.After.Born != 20 {
 		t.Errorf("got %+v, %v", c, ok)
 	}
-	ended := Observation{ID: 2, UID: "u2", Version: 21, Phase: Failed, Intent: "i2"}
+	ended := Observation{ID: 2, UID: "u2", Version: 21, Phase: Failed}
 	if _, ok := s.Observe(t1, ended); ok || s.Len() != 1 {
 		t.Error("an ended pod was adopted")
 	}
 	if !s.Surplus(&ended) {
 		t.Error("an ended pod that nobody knows is not surplus")
 	}
-	if ended.Intent = ""; s.Surplus(&ended) {
-		t.Error("a pod that is not ours is surplus")
+	if ended.Deleting = true; s.Surplus(&ended) {
+		t.Error("a pod that is going already is surplus")
 	}
 	if _, ok := s.Observe(t1, Observation{Phase: Running, Version: 22}); ok {
 		t.Error("executor 0 was adopted")

@@ -37,7 +37,7 @@ func (s *Store) Assume(now Instant, e Executor) bool {
 		return false
 	}
 	s.put(Executor{
-		ID: e.ID, Profile: e.Profile, Phase: Requested, Since: now, Asked: now, Name: e.Name, Intent: e.Intent,
+		ID: e.ID, Profile: e.Profile, Phase: Requested, Since: now, Asked: now, Name: e.Name,
 		Node: e.Node, Zone: e.Zone, Capacity: e.Capacity,
 	})
 	return true

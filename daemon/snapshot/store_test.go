@@ -11,11 +11,11 @@ import (
 // An executor that was asked for is Requested, and what its maker cannot know does not count.
 func TestAssume(t *testing.T) {
 	s := NewStore()
-	wish := Executor{ID: 7, Profile: 2, Name: "app-exec-7", Intent: "i", Zone: "z", Phase: Running, UID: "u", Condemned: true, Gone: true, Since: 5}
+	wish := Executor{ID: 7, Profile: 2, Name: "app-exec-7", Zone: "z", Phase: Running, UID: "u", Condemned: true, Gone: true, Since: 5}
 	if !s.Assume(t1, wish) {
 		t.Error("it was not taken")
 	}
-	want := Executor{ID: 7, Profile: 2, Name: "app-exec-7", Intent: "i", Zone: "z", Phase: Requested, Since: t1, Asked: t1}
+	want := Executor{ID: 7, Profile: 2, Name: "app-exec-7", Zone: "z", Phase: Requested, Since: t1, Asked: t1}
 	if diff := cmp.Diff(want, executor(t, s, 7)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

@@ -20,10 +20,10 @@ type instruments struct {
 	lists     metric.Int64Counter
 	events    metric.Int64Counter
 	breaks    metric.Int64Counter
-	strangers metric.Int64Counter
+	unread    metric.Int64Counter
 }
 
-func newInstruments(meter metric.Meter, namespace string, age func() (time.Duration, bool)) (*instruments, error) {
+func newInstruments(meter metric.Meter, namespace string, age func() (time.Duration, bool), foreign func() int64) (*instruments, error) {
 	if meter == nil {
 		meter = noop.Meter{}
 	}
@@ -36,7 +36,7 @@ func newInstruments(meter metric.Meter, namespace string, age func() (time.Durat
 		{&m.lists, "retinue.source.lists", "Lists of pods, by result."},
 		{&m.events, "retinue.source.events", "Events of watches, bookmarks included."},
 		{&m.breaks, "retinue.source.watch.ends", "Watches that ended, by cause."},
-		{&m.strangers, "retinue.source.foreign_pods", "Different pods that carry our labels and name no executor."},
+		{&m.unread, "retinue.source.unreadable_pods", "Different pods that carry our labels and name no executor."},
 	} {
 		var err error
 		if *c.into, err = meter.Int64Counter(c.name, metric.WithDescription(c.text)); err != nil {
@@ -49,6 +49,15 @@ func newInstruments(meter metric.Meter, namespace string, age func() (time.Durat
 			if d, ok := age(); ok {
 				o.Observe(d.Seconds(), m.here)
 			}
+			return nil
+		}))
+	if err != nil {
+		return nil, fmt.Errorf("making a gauge: %w", err)
+	}
+	_, err = meter.Int64ObservableGauge("retinue.pods.foreign",
+		metric.WithDescription("Pods that carry the labels of executors and are not this daemon's: it leaves them alone."),
+		metric.WithInt64Callback(func(_ context.Context, o metric.Int64Observer) error {
+			o.Observe(foreign(), m.here)
 			return nil
 		}))
 	if err != nil {

@@ -1,6 +1,7 @@
 package source
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -11,6 +12,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/retinue-sched/retinue/daemon/application"
 	"github.com/retinue-sched/retinue/daemon/cluster"
 	"github.com/retinue-sched/retinue/daemon/pod"
 	"github.com/retinue-sched/retinue/daemon/snapshot"
@@ -65,8 +67,8 @@ func (f *Feed) untilNext(ctx context.Context) bool {
 
 // relist lists and delivers once.
 func (f *Feed) relist(ctx context.Context) error {
-	known := f.known()
-	l := Listing{apps: map[string]*listed{}}
+	known := f.begin()
+	l := Listing{apps: map[string]*listed{}, lives: map[uint32]struct{}{}}
 	text, err := f.cfg.Cluster.List(ctx, f.query, func(p *corev1.Pod) { f.add(ctx, &l, p) })
 	f.m.listed(ctx, err)
 	if err != nil {
@@ -78,46 +80,53 @@ func (f *Feed) relist(ctx context.Context) error {
 	}
 	for _, in := range l.apps {
 		slices.SortFunc(in.pods, byExecutor)
+		slices.SortFunc(in.foreign, func(a, b application.ForeignPod) int { return cmp.Compare(a.Name, b.Name) })
 	}
 	f.sign()
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.tellForeign(ctx, f.census.begin(&l))
 	f.list = mark{number: f.list.number + 1, version: l.Version, text: text}
 	f.newest = max(f.newest, l.Version)
 	f.cfg.Sink.Listed(l)
+	for _, s := range f.meanwhile { // foreign pods have no versions by which others could tell that the list is older
+		if s.version > l.Version {
+			f.foreign(ctx, s)
+		}
+	}
+	f.meanwhile, f.listing = nil, false
 	return nil
 }
 
 func (f *Feed) add(ctx context.Context, l *Listing, p *corev1.Pod) {
 	seen, err := pod.Read(p, "")
 	if err != nil {
-		f.mu.Lock()
-		defer f.mu.Unlock()
 		f.ignore(ctx, p, err)
 		return
 	}
-	in := l.apps[seen.App]
-	if in == nil {
-		in = &listed{}
-		l.apps[seen.App] = in
+	l.lives[seen.Incarnation] = struct{}{}
+	in := l.of(seen.App)
+	if whose := f.cfg.Owner.Whose(p); whose != "" {
+		in.foreign = append(in.foreign, application.ForeignPod{Name: seen.Pod.Name, Whose: whose})
+		return
 	}
 	in.pods = append(in.pods, seen.Pod)
-	in.incarnation = max(in.incarnation, seen.Incarnation)
 }
 
-// ignore leaves a pod out that does not name an executor. f.mu must be held.
+// ignore leaves a pod out that does not name an executor.
 func (f *Feed) ignore(ctx context.Context, p *corev1.Pod, err error) {
-	if f.foreign.first(p) {
-		f.m.strangers.Add(ctx, 1, f.m.here)
+	if f.unreadable.first(p.UID) {
+		f.m.unread.Add(ctx, 1, f.m.here)
 		f.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "a pod with our labels is left out",
 			slog.String("namespace", f.cfg.Namespace), slog.String("error", err.Error()))
 	}
 }
 
-// known is the newest version that was seen. A list that begins now must not be older.
-func (f *Feed) known() snapshot.Version {
+// begin returns the newest version that was seen: a list that begins now must not be older.
+func (f *Feed) begin() snapshot.Version {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.meanwhile, f.listing = nil, true
 	return f.newest
 }
 

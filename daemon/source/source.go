@@ -6,6 +6,7 @@
 //   - after a list, no event that the list already contains;
 //   - whatever a watch loses, the next list repairs: there is one at the start, after each watch that broke, and from time to time;
 //   - a watch that is silent for too long is taken for dead, whatever the connection says;
+//   - a pod that is not the owner's is never shown as an executor: it is told of by name, counted and left alone;
 //   - a pod that does not name an executor is left out; it spoils nothing for others.
 //
 // One Feed serves all applications of a namespace. What it gives away is small and shares no memory with the pods that it came from.
@@ -24,9 +25,11 @@ import (
 	"time"
 
 	"go.opentelemetry.io/otel/metric"
-	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/retinue-sched/retinue/daemon/application"
 	"github.com/retinue-sched/retinue/daemon/cluster"
+	"github.com/retinue-sched/retinue/daemon/pod"
 	"github.com/retinue-sched/retinue/daemon/snapshot"
 )
 
@@ -38,8 +41,10 @@ type Cluster interface {
 
 // Sink takes what a Feed sees. It is called from one goroutine at a time, and while it blocks nothing else is seen.
 type Sink interface {
-	// Observed takes one pod of an application as a watch shows it. One that is gone has phase Deleted.
+	// Observed takes one pod of ours of an application as a watch shows it. One that is gone has phase Deleted.
 	Observed(app string, pod snapshot.Observation)
+	// Foreign takes a pod that says that it is an application's and is not ours, as a watch shows it.
+	Foreign(app string, pod application.ForeignPod, gone bool)
 	// Listed takes a list. It concerns every application of the namespace, also those of which it has no pod.
 	Listed(l Listing)
 }
@@ -48,17 +53,18 @@ type Sink interface {
 type Listing struct {
 	Version snapshot.Version
 	apps    map[string]*listed
+	lives   map[uint32]struct{} // the incarnations that pods show
 }
 
 type listed struct {
-	pods        []snapshot.Observation
-	incarnation uint32
+	pods    []snapshot.Observation
+	foreign []application.ForeignPod
 }
 
-// Apps returns the applications that have pods in the list, in ascending order.
+// Apps returns the applications that have pods in the list, others' included, in ascending order.
 func (l Listing) Apps() []string { return slices.Sorted(maps.Keys(l.apps)) }
 
-// Of returns an application's pods, ascending by ID; there may be none.
+// Of returns those of an application's pods that are ours, ascending by ID; there may be none.
 func (l Listing) Of(app string) []snapshot.Observation {
 	if in, ok := l.apps[app]; ok {
 		return in.pods
@@ -66,17 +72,28 @@ func (l Listing) Of(app string) []snapshot.Observation {
 	return nil
 }
 
-// Incarnation is the highest that an application's pods show, 0 if it has none.
-func (l Listing) Incarnation(app string) uint32 {
+// Foreign returns those of an application's pods that are not ours, ascending by name; there may be none.
+func (l Listing) Foreign(app string) []application.ForeignPod {
 	if in, ok := l.apps[app]; ok {
-		return in.incarnation
+		return in.foreign
 	}
-	return 0
+	return nil
 }
 
-// Config is what a Feed works with. Cluster, Namespace and Sink must be set.
+// of is what the list has of an application, to be filled.
+func (l Listing) of(app string) *listed {
+	in := l.apps[app]
+	if in == nil {
+		in = &listed{}
+		l.apps[app] = in
+	}
+	return in
+}
+
+// Config is what a Feed works with. Cluster, Owner, Namespace and Sink must be set.
 type Config struct {
 	Cluster   Cluster
+	Owner     pod.Owner // whose pods are ours
 	Namespace string
 	Sink      Sink
 
@@ -98,8 +115,8 @@ func DefaultConfig() Config {
 // Validate reports everything that is wrong with a Config.
 func (c Config) Validate() error {
 	var errs []error
-	if c.Cluster == nil || c.Sink == nil || c.Namespace == "" {
-		errs = append(errs, errors.New("cluster, namespace and sink: one is missing"))
+	if c.Cluster == nil || c.Owner == (pod.Owner{}) || c.Sink == nil || c.Namespace == "" {
+		errs = append(errs, errors.New("cluster, owner, namespace and sink: one is missing"))
 	}
 	if c.Poll < 0 {
 		errs = append(errs, fmt.Errorf("poll: %v is negative", c.Poll))
@@ -124,12 +141,15 @@ type Feed struct {
 	wanted chan struct{} // a list is called for
 	fresh  chan struct{} // a list was delivered
 
-	mu      sync.Mutex // held while the sink is called, so that lists and events reach it in one order
-	list    mark       // the newest list that was delivered
-	newest  snapshot.Version
-	foreign strangers
+	mu         sync.Mutex // held while the sink is called, so that lists and events reach it in one order
+	list       mark       // the newest list that was delivered
+	newest     snapshot.Version
+	listing    bool
+	meanwhile  []sighting // of foreign pods, while a list is under way
+	unreadable unreadable
 
-	alive atomic.Pointer[time.Time] // the last sign of life of the cluster; nil before the first list
+	census census
+	alive  atomic.Pointer[time.Time] // the last sign of life of the cluster; nil before the first list
 }
 
 // mark is a list as the watch needs to know it.
@@ -154,7 +174,7 @@ func New(cfg Config) (*Feed, error) {
 		fresh:  make(chan struct{}, 1),
 	}
 	var err error
-	if f.m, err = newInstruments(cfg.Meter, cfg.Namespace, f.Age); err != nil {
+	if f.m, err = newInstruments(cfg.Meter, cfg.Namespace, f.Age, f.census.strangers); err != nil {
 		return nil, fmt.Errorf("configuring the source of pods: %w", err)
 	}
 	return f, nil
@@ -209,18 +229,23 @@ func byExecutor(a, b snapshot.Observation) int {
 	return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(a.Name, b.Name))
 }
 
-// strangers remembers pods that were complained of, so that each is complained of once.
-type strangers struct{ seen map[string]struct{} }
+// unreadable remembers pods that were complained of, so that each is complained of once.
+type unreadable struct {
+	mu   sync.Mutex
+	seen map[types.UID]struct{}
+}
 
-const maxStrangers = 256
+const maxUnreadable = 256
 
-func (s *strangers) first(p *corev1.Pod) bool {
-	if _, ok := s.seen[string(p.UID)]; ok || len(s.seen) >= maxStrangers {
+func (u *unreadable) first(uid types.UID) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if _, ok := u.seen[uid]; ok || len(u.seen) >= maxUnreadable {
 		return false
 	}
-	if s.seen == nil {
-		s.seen = map[string]struct{}{}
+	if u.seen == nil {
+		u.seen = map[types.UID]struct{}{}
 	}
-	s.seen[string(p.UID)] = struct{}{}
+	u.seen[uid] = struct{}{}
 	return true
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/retinue-sched/retinue/daemon/application"
 	"github.com/retinue-sched/retinue/daemon/cluster"
 	"github.com/retinue-sched/retinue/daemon/pod"
 	"github.com/retinue-sched/retinue/daemon/snapshot"
@@ -125,8 +126,17 @@ func (f *Feed) take(ctx context.Context, ev cluster.Event) {
 		f.ignore(ctx, ev.Pod, err)
 		return
 	}
-	o := seen.Pod
-	if ev.Kind == cluster.Deleted {
+	o, gone := seen.Pod, ev.Kind == cluster.Deleted
+	if whose := f.cfg.Owner.Whose(ev.Pod); whose != "" {
+		s := sighting{seen.App, seen.Incarnation, application.ForeignPod{Name: o.Name, Whose: whose}, v, gone}
+		if f.listing {
+			f.meanwhile = append(f.meanwhile, s)
+		}
+		f.foreign(ctx, s)
+		return
+	}
+	f.census.ours(seen.Incarnation, o.Name)
+	if gone {
 		o.Phase, o.Wait, o.WaitText = snapshot.Deleted, snapshot.WaitNone, ""
 	}
 	f.cfg.Sink.Observed(seen.App, o)

@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"github.com/retinue-sched/retinue/daemon/application"
 	"github.com/retinue-sched/retinue/daemon/cluster"
 	"github.com/retinue-sched/retinue/daemon/cluster/model"
 	"github.com/retinue-sched/retinue/daemon/pod"
@@ -24,6 +25,9 @@ import (
 )
 
 const namespace = "batch"
+
+// The daemon whose pods are ours, and another.
+var us, them = pod.NewOwner([32]byte{1}), pod.NewOwner([32]byte{2})
 
 // world is a cluster whose lists and watches can be spoiled.
 type world struct {
@@ -34,6 +38,7 @@ type world struct {
 	watches []string // the versions from which watches were opened
 	listErr []error  // answers of the next lists
 	openErr []error  // answers of the next watches
+	during  func()   // happens between the answer of the next list and its arrival
 	lag     uint64   // lists are as old as this version, if it is not 0
 	beat    time.Duration
 	streams []*stream
@@ -126,6 +131,12 @@ func (w *world) List(_ context.Context, q cluster.Query, each func(*corev1.Pod))
 	page, err := w.server.List(model.Ref{Resource: "pods", Namespace: q.Namespace}, opts)
 	if err != nil {
 		return "", err
+	}
+	if during := w.during; during != nil {
+		w.during = nil
+		w.mu.Unlock()
+		during()
+		w.mu.Lock()
 	}
 	for _, obj := range page.Items {
 		each(obj.(*corev1.Pod))
@@ -239,7 +250,7 @@ func start(t *testing.T, w *world, tune func(*source.Config)) *rig {
 	t.Helper()
 	r := &rig{world: w, done: make(chan error, 1), phases: map[string]snapshot.Phase{}}
 	cfg := source.DefaultConfig()
-	cfg.Cluster, cfg.Namespace, cfg.Sink = w, namespace, r
+	cfg.Cluster, cfg.Owner, cfg.Namespace, cfg.Sink = w, us, namespace, r
 	if tune != nil {
 		tune(&cfg)
 	}
@@ -273,6 +284,16 @@ func (r *rig) Observed(app string, o snapshot.Observation) {
 	}
 }
 
+func (r *rig) Foreign(app string, p application.ForeignPod, gone bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	verb := "there"
+	if gone {
+		verb = "gone"
+	}
+	r.shown = append(r.shown, fmt.Sprintf("%s foreign %s %s", app, p.Name, verb))
+}
+
 func (r *rig) Listed(l source.Listing) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -282,6 +303,9 @@ func (r *rig) Listed(l source.Listing) {
 		for _, o := range l.Of(app) {
 			line += fmt.Sprintf(" %s %d %v,", app, o.ID, o.Phase)
 			r.phases[o.Name] = o.Phase
+		}
+		for _, p := range l.Foreign(app) {
+			line += fmt.Sprintf(" %s foreign %s,", app, p.Name)
 		}
 	}
 	r.shown = append(r.shown, line)
@@ -304,9 +328,9 @@ func pass(d time.Duration) {
 
 func executor(app string, id snapshot.ID) *corev1.Pod {
 	p, err := pod.Build(pod.Spec{
-		Application: app, Namespace: namespace, Incarnation: 1, Address: "daemon:1", Program: "/x",
+		Application: app, Namespace: namespace, Incarnation: 1, Owner: us, Address: "daemon:1", Program: "/x",
 		Profiles: []pod.Profile{{Name: "p", Image: "i", Slots: 1}},
-	}, pod.Instance{Executor: id, Intent: "i"})
+	}, pod.Instance{Executor: id})
 	if err != nil {
 		panic(err)
 	}

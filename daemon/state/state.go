@@ -96,9 +96,9 @@ func (f *Folder) Close() error { return f.lock.Close() }
 // Path is a file or folder inside.
 func (f *Folder) Path(name string) string { return filepath.Join(f.dir, name) }
 
-// NextIncarnation returns a number that this folder never returned before. It is on disk when the method returns. It may be called from many
-// goroutines.
-func (f *Folder) NextIncarnation() (uint32, error) {
+// NextIncarnation returns a number that this folder never returned before and that is not taken: a folder that was lost counts anew, and the pods
+// of its former life may still be there. The number is on disk when the method returns. It may be called from many goroutines.
+func (f *Folder) NextIncarnation(taken func(uint32) bool) (uint32, error) {
 	f.incarnation.Lock()
 	defer f.incarnation.Unlock()
 	name := f.Path("incarnation")
@@ -114,10 +114,14 @@ func (f *Folder) NextIncarnation() (uint32, error) {
 			return 0, fmt.Errorf("reading the incarnation: %s holds %q, which is not a number: write the last number that names of pods show (-iN-) into it", name, text)
 		}
 	}
-	if last == math.MaxUint32 {
+	last++
+	for last < math.MaxUint32 && taken(uint32(last)) {
+		last++
+	}
+	if last > math.MaxUint32 {
 		return 0, fmt.Errorf("counting the incarnation: %s holds the last number that there is: give the daemon a new folder with --state", name)
 	}
-	next := uint32(last) + 1
+	next := uint32(last)
 	if err := f.replace("incarnation", []byte(strconv.FormatUint(uint64(next), 10)+"\n")); err != nil {
 		return 0, fmt.Errorf("writing the incarnation: %w", err)
 	}

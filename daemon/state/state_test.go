@@ -41,7 +41,7 @@ func TestIncarnationsNeverRepeat(t *testing.T) {
 	dir := t.TempDir()
 	for want := uint32(1); want <= 3; want++ {
 		f := open(t, dir)
-		got, err := f.NextIncarnation()
+		got, err := f.NextIncarnation(none)
 		if err != nil || got != want {
 			t.Fatalf("incarnation %d, %v, want %d", got, err, want)
 		}
@@ -52,7 +52,7 @@ func TestIncarnationsNeverRepeat(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "incarnation"), []byte("four"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := open(t, dir).NextIncarnation(); err == nil || !strings.Contains(err.Error(), "not a number") {
+	if _, err := open(t, dir).NextIncarnation(none); err == nil || !strings.Contains(err.Error(), "not a number") {
 		t.Fatalf("a damaged incarnation gave %v", err)
 	}
 }
@@ -117,7 +117,7 @@ func TestIncarnationsAtTheSameTime(t *testing.T) {
 	var callers sync.WaitGroup
 	for range n {
 		callers.Go(func() {
-			number, err := f.NextIncarnation()
+			number, err := f.NextIncarnation(none)
 			if err != nil {
 				t.Error(err)
 			}
@@ -136,7 +136,27 @@ func TestIncarnationsAtTheSameTime(t *testing.T) {
 	if err := os.WriteFile(f.Path("incarnation"), []byte("4294967295\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if number, err := f.NextIncarnation(); err == nil {
+	if number, err := f.NextIncarnation(none); err == nil {
 		t.Errorf("after the last number came %d", number)
+	}
+}
+
+// none is what is taken where no pods are.
+func none(uint32) bool { return false }
+
+// A folder that was lost counts anew, and passes over what pods of its former life show; it does not come back to what it passed over.
+func TestTakenIncarnations(t *testing.T) {
+	f := open(t, t.TempDir())
+	for _, want := range []uint32{3, 5, 6} {
+		got, err := f.NextIncarnation(func(n uint32) bool { return n == 1 || n == 2 || n == 4 })
+		if err != nil || got != want {
+			t.Errorf("got %d, %v, want %d", got, err, want)
+		}
+	}
+	if got, err := f.NextIncarnation(none); err != nil || got != 7 {
+		t.Errorf("got %d, %v, want 7", got, err)
+	}
+	if got, err := f.NextIncarnation(func(n uint32) bool { return n < 1000 }); err != nil || got != 1000 {
+		t.Errorf("got %d, %v, want 1000", got, err)
 	}
 }
