@@ -192,6 +192,7 @@ func (s *story) pod(d *datadriven.TestData) error {
 			if text, ok := argument(d, "name"); ok {
 				o.Name = text
 			}
+			o.Deleting = o.Deleting || d.HasArg("deleting")
 			o.Wait = snapshot.WaitNone
 			if d.HasArg("unschedulable") {
 				o.Wait, o.WaitText = snapshot.WaitUnschedulable, "0/3 nodes are available"

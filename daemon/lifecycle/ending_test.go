@@ -83,21 +83,28 @@ func TestNotCreated(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	texts := make(map[string]bool)
-	for _, c := range []lifecycle.Class{lifecycle.Invalid, lifecycle.Quota, lifecycle.Admission, lifecycle.Forbidden, 0} {
+	for _, c := range []lifecycle.Class{lifecycle.Invalid, lifecycle.Quota, lifecycle.Admission, lifecycle.Forbidden, lifecycle.Taken, 0} {
 		texts[lifecycle.NotCreated(7, c, "").Text] = true
 	}
-	if len(texts) != 5 {
+	if len(texts) != 6 {
 		t.Errorf("some refusals have the same text: %v", texts)
+	}
+}
+
+// A name that is taken is no failed start: the next executor has another name.
+func TestTakenNameIsNoFailedStart(t *testing.T) {
+	if e := lifecycle.NotCreated(7, lifecycle.Taken, "it is theirs"); e.Startup || e.Blameful || e.Class != lifecycle.Taken {
+		t.Errorf("got %+v", e)
 	}
 }
 
 // Every class has a name of its own.
 func TestClassNames(t *testing.T) {
 	names := make(map[string]bool)
-	for c := lifecycle.Finished; c <= lifecycle.Forbidden; c++ {
+	for c := lifecycle.Finished; c <= lifecycle.Taken; c++ {
 		names[c.String()] = true
 	}
-	if len(names) != 13 || names[lifecycle.Class(0).String()] || names[lifecycle.Class(99).String()] {
+	if len(names) != 14 || names[lifecycle.Class(0).String()] || names[lifecycle.Class(99).String()] {
 		t.Errorf("names: %v", names)
 	}
 }
