@@ -135,13 +135,23 @@ type call struct {
 const plenty = 1 << 40
 
 // do makes a call. After a trap, the depth is put back, as a host does.
-func (i *instance) do(c call) (o outcome) {
-	*i.tank = tank{budget: plenty, onFill: i.tank.onFill}
+func (i *instance) do(c call) outcome { return i.within(plenty, c) }
+
+// within makes a call that may burn so many ticks.
+func (i *instance) within(budget int64, c call) (o outcome) {
+	*i.tank = tank{budget: budget, onFill: i.tank.onFill}
 	if i.metered != nil {
 		i.ExportedGlobal(i.metered.Fuel).(api.MutableGlobal).Set(0)
 	}
 	results, err := i.ExportedFunction(c.name).Call(context.Background(), c.args...)
-	o.Results = results
+	for n, typ := range i.ExportedFunction(c.name).Definition().ResultTypes() {
+		if n < len(results) && (typ == api.ValueTypeI32 || typ == api.ValueTypeF32) {
+			results[n] = uint64(uint32(results[n])) // the upper half is anything
+		}
+	}
+	if len(results) > 0 { // for the interpreter, none are another none
+		o.Results = results
+	}
 	if err != nil {
 		o.Err = firstLine(err)
 	}
@@ -151,7 +161,8 @@ func (i *instance) do(c call) (o outcome) {
 			i.ExportedGlobal(i.metered.Depth).(api.MutableGlobal).Set(uint64(DefaultConfig().CallDepth))
 		}
 	}
-	if memory := i.Memory(); memory != nil {
+	if len(i.ExportedMemoryDefinitions()) > 0 {
+		memory := i.Memory()
 		all, _ := memory.Read(0, memory.Size())
 		o.Memory, o.Pages = hash(all), memory.Size()/wasm.PageSize
 	}
