@@ -6,7 +6,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/go-viper/mapstructure/v2"
 	"github.com/knadh/koanf/parsers/yaml"
@@ -143,27 +142,6 @@ func merge(k *koanf.Koanf, values map[string]any, where string) error {
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// newFlags makes a flag for every key, beside --config.
-func newFlags(name string) (*pflag.FlagSet, *[]string) {
-	flags := pflag.NewFlagSet(name, pflag.ContinueOnError)
-	flags.SortFlags = false
-	files := flags.StringArrayP("config", "c", nil, "configuration `file`; may be given several times, later ones win")
-	for _, key := range keys {
-		usage := fmt.Sprintf("sets %s", key)
-		switch def := keyTypes[key].(type) {
-		case bool:
-			flags.Bool(key, def, usage)
-		case time.Duration:
-			flags.Duration(key, def, usage)
-		case []string:
-			flags.StringSlice(key, def, usage)
-		default:
-			flags.String(key, fmt.Sprint(def), usage)
-		}
-	}
-	return flags, files
 }
 
 // configFiles returns the files that were named, or the one at the usual place if it is there.

@@ -88,7 +88,8 @@ Flags:
 
 func printUsage(out io.Writer) error {
 	flags, _ := newFlags("retinued")
-	_, err := fmt.Fprint(out, usage, flags.FlagUsages())
+	const columns = 120 // what most terminals have room for
+	_, err := fmt.Fprint(out, usage, flags.FlagUsagesWrapped(columns))
 	return err
 }
 
