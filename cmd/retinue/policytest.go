@@ -14,6 +14,7 @@ import (
 	"github.com/retinue-sched/retinue/hostabi"
 	"github.com/retinue-sched/retinue/plugins/direct"
 	"github.com/retinue-sched/retinue/plugins/elastic"
+	"github.com/retinue-sched/retinue/plugins/modules"
 	"github.com/retinue-sched/retinue/sdk"
 )
 
@@ -23,6 +24,7 @@ func newPolicyTest(p *program) *cobra.Command {
 		Short: "Run scenario files against a policy",
 		Long: `Runs allocation scenarios against the daemon's own core with a virtual clock, without a daemon.
 POLICY is the name of a shipped policy, which is run natively, or a module's file, which is run in the sandbox.
+A setting in a scenario (gate) is given to policies whose manifest names it, and left out for others.
 Prints a line for each scenario and ends with "N passed, N failed"; the exit code is 1 if one failed.`,
 		Example: `  retinue policy test direct scenarios.yaml
   retinue policy test ./direct.wasm scenarios.yaml`,
@@ -33,16 +35,16 @@ Prints a line for each scenario and ends with "N passed, N failed"; the exit cod
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			configure, done, err := subject(cmd.Context(), args[0])
+			tested, done, err := subject(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}
-			return errors.Join(p.testPolicy(cmd.Context(), configure, args[1:]), done())
+			return errors.Join(p.testPolicy(cmd.Context(), tested, args[1:]), done())
 		},
 	}
 }
 
-func (p *program) testPolicy(ctx context.Context, configure scenario.Configure, files []string) error {
+func (p *program) testPolicy(ctx context.Context, tested scenario.Subject, files []string) error {
 	var stories []scenario.Scenario
 	for _, name := range files {
 		in, err := os.Open(name)
@@ -58,7 +60,7 @@ func (p *program) testPolicy(ctx context.Context, configure scenario.Configure, 
 	}
 	failures := 0
 	for _, s := range stories {
-		err := scenario.Run(ctx, s, configure)
+		err := scenario.Run(ctx, s, tested)
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
@@ -76,18 +78,22 @@ func (p *program) testPolicy(ctx context.Context, configure scenario.Configure, 
 	return nil
 }
 
+// nothingToClose is what is left to do after a policy that was run natively.
+func nothingToClose() error { return nil }
+
 // subject readies what is tested.
-func subject(ctx context.Context, name string) (scenario.Configure, func() error, error) {
+func subject(ctx context.Context, name string) (scenario.Subject, func() error, error) {
 	if native := shippedPolicy(name); native != nil {
+		settings, err := shippedSettings(name)
 		configure := func(settings string) (scenario.Policy, error) { return sdk.Native(native(), []byte(settings)) }
-		return configure, func() error { return nil }, nil
+		return scenario.Subject{Configure: configure, Settings: settings}, nothingToClose, err
 	}
 	module, err := os.ReadFile(name)
 	if err != nil && !looksLikeFile(name) {
-		return nil, nil, notFoundf("%q is neither a shipped policy (direct, elastic) nor a file", name)
+		return scenario.Subject{}, nil, notFoundf("%q is neither a shipped policy (direct, elastic) nor a file", name)
 	}
 	if err != nil {
-		return nil, nil, usagef("reading the policy: %v", err)
+		return scenario.Subject{}, nil, usagef("reading the policy: %w", err)
 	}
 	return sandbox(ctx, module)
 }
@@ -103,16 +109,30 @@ func shippedPolicy(name string) func() sdk.Policy {
 	return nil
 }
 
+// shippedSettings names the settings of a shipped policy.
+func shippedSettings(name string) ([]string, error) {
+	shipped, _ := modules.Named(name)
+	module, err := shipped.Wasm()
+	if err != nil {
+		return nil, err
+	}
+	return settingsOf(module, len(module))
+}
+
 // sandbox readies a module in the host that the daemon uses.
-func sandbox(ctx context.Context, module []byte) (scenario.Configure, func() error, error) {
+func sandbox(ctx context.Context, module []byte) (scenario.Subject, func() error, error) {
 	host, err := policy.New(policy.DefaultConfig(), slog.New(slog.DiscardHandler), nil) //nolint:contextcheck // making a host waits for nothing
 	if err != nil {
-		return nil, nil, err
+		return scenario.Subject{}, nil, err
 	}
 	done := func() error { return host.Close(context.WithoutCancel(ctx)) }
-	loaded, err := host.Load(ctx, "", module)
+	loaded, err := host.Load(ctx, "under-test", module) // its own name may be that of a shipped policy, which it shall replace one day
 	if err != nil {
-		return nil, nil, errors.Join(usagef("%v", err), done())
+		return scenario.Subject{}, nil, errors.Join(usagef("%w", err), done())
+	}
+	settings, err := settingsOf(module, loaded.Size)
+	if err != nil {
+		return scenario.Subject{}, nil, errors.Join(err, done())
 	}
 	number := 0
 	configure := func(settings string) (scenario.Policy, error) {
@@ -121,7 +141,7 @@ func sandbox(ctx context.Context, module []byte) (scenario.Configure, func() err
 		_, _, err := host.Bind(ctx, app, policy.Binding{Policy: loaded.Digest, Settings: settings})
 		return sandboxed{ctx: ctx, host: host, app: app}, err
 	}
-	return configure, done, nil
+	return scenario.Subject{Configure: configure, Settings: settings}, done, nil
 }
 
 // sandboxed is a module that answers one scenario's questions.

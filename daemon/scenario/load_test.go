@@ -92,11 +92,32 @@ func TestFailedDeletesAreTold(t *testing.T) {
 func TestBrokenPoliciesFailTheStory(t *testing.T) {
 	s := load(t, "- name: x\n  steps: [{target: {0: 1}}]")
 	garbage := func(string) (scenario.Policy, error) { return answering("garbage"), nil }
-	if err := scenario.Run(t.Context(), s, garbage); err == nil || !strings.Contains(err.Error(), "reading the policy's answer") {
+	if err := scenario.Run(t.Context(), s, scenario.Subject{Configure: garbage}); err == nil || !strings.Contains(err.Error(), "reading the policy's answer") {
 		t.Errorf("error %v, want one about the answer", err)
 	}
 	if err := scenario.Run(t.Context(), load(t, "- name: x\n  conf: {gate: none}\n  steps: [{pass: true}]"), nativeDirect); err == nil {
 		t.Error("settings that the policy refuses are no error")
+	}
+}
+
+// What a story sets for one policy does not reach another that knows nothing of it, and what no policy knows is refused.
+func TestSettingsReachWhoKnowsThem(t *testing.T) {
+	story := "- name: x\n  conf: {gate: window}\n  steps: [{target: {0: 1}}, {expect: {created: [[1,0]]}}]"
+	for _, test := range []struct {
+		known []string
+		want  string
+	}{{[]string{"gate", "other"}, `{"gate":"window"}`}, {[]string{"idle"}, `{}`}, {nil, `{}`}} {
+		var got string
+		subject := scenario.Subject{Settings: test.known, Configure: func(settings string) (scenario.Policy, error) {
+			got = settings
+			return nativeDirect.Configure(settings)
+		}}
+		if err := scenario.Run(t.Context(), load(t, story), subject); err != nil || got != test.want {
+			t.Errorf("a policy that knows %v was configured with %s (%v), want %s", test.known, got, err, test.want)
+		}
+	}
+	if _, err := scenario.Load(strings.NewReader(strings.Replace(story, "gate", "gait", 1)), "f"); err == nil || !strings.Contains(err.Error(), `did you mean "gate"?`) {
+		t.Errorf("a key that nobody knows gave %v, want a complaint", err)
 	}
 }
 

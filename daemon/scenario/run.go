@@ -18,13 +18,20 @@ type Policy interface {
 // Configure makes a fresh policy with settings, a JSON object. Each story gets its own.
 type Configure func(settings string) (Policy, error)
 
+// Subject is what stories are told of.
+type Subject struct {
+	Configure Configure
+	// Settings names the settings that the policy knows. What a story sets beside them is for other policies, and left out.
+	Settings []string
+}
+
 // Run tells a story. The error names the story, the step, what was expected and what was seen; it is nil if all came as the story says.
-func Run(ctx context.Context, s Scenario, configure Configure) error {
-	settings, err := json.Marshal(map[string]string{"gate": s.conf.gate})
+func Run(ctx context.Context, s Scenario, subject Subject) error {
+	settings, err := s.conf.settings(subject.Settings)
 	if err != nil {
 		return fmt.Errorf("scenario %q: %w", s.Name, err)
 	}
-	policy, err := configure(string(settings))
+	policy, err := subject.Configure(settings)
 	if err != nil {
 		return fmt.Errorf("scenario %q: configuring the policy with %s: %w", s.Name, settings, err)
 	}
@@ -41,6 +48,16 @@ func Run(ctx context.Context, s Scenario, configure Configure) error {
 		}
 	}
 	return nil
+}
+
+// settings are those for a policy that knows some, as JSON.
+func (c conf) settings(known []string) (string, error) {
+	out := map[string]string{}
+	if slices.Contains(known, "gate") {
+		out["gate"] = c.gate
+	}
+	text, err := json.Marshal(out)
+	return string(text), err
 }
 
 // do takes one step.

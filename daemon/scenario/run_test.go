@@ -10,10 +10,10 @@ import (
 	"github.com/retinue-sched/retinue/sdk"
 )
 
-// direct is the default policy, run natively.
-func nativeDirect(settings string) (scenario.Policy, error) {
+// nativeDirect is the default policy, run natively.
+var nativeDirect = scenario.Subject{Settings: []string{"gate"}, Configure: func(settings string) (scenario.Policy, error) {
 	return sdk.Native(&direct.Policy{}, []byte(settings))
-}
+}}
 
 // What Spark's own allocator suite checks holds here as well, and so does what is known to go wrong in Spark.
 func TestDirectPassesSparksCases(t *testing.T) {
