@@ -79,7 +79,7 @@ func (d *demo) work(ctx context.Context) error {
 		return err
 	}
 	d.over = time.Now()
-	d.screen.done()
+	d.screen.done(d.progress())
 	return d.finish(ctx)
 }
 
