@@ -204,7 +204,7 @@ func TestStateFolderIsLost(t *testing.T) {
 	after.apply(t, 2)
 	all.become(t, "twin-i1-exec-1", "twin-i1-exec-2", "twin-i2-exec-1", "twin-i2-exec-2")
 	text := after.foreign(t)
-	if !strings.Contains(text, "twin-i1-exec-1, twin-i1-exec-2") || !strings.Contains(text, "before its state folder was lost") {
+	if !strings.Contains(text, "twin-i1-exec-1, twin-i1-exec-2") || !strings.Contains(text, "from before its state folder was lost") {
 		t.Errorf("the condition says %q", text)
 	}
 	for _, c := range after.status(t).GetConditions() {

@@ -68,7 +68,7 @@ func (a *Actuator) inspect(ctx context.Context, o *order, met result) result {
 	}
 	if whose := a.cfg.Owner.Whose(found); whose != "" {
 		return result{class: cluster.Exists, foreign: true, text: fmt.Sprintf(
-			"there is a pod %s/%s, %s: delete it if nobody needs it, or leave it; another executor is asked for", found.Namespace, bounded(found.Name), whose)}
+			"there is a pod %s/%s (%s); delete it if nobody needs it, or leave it: another executor is asked for", found.Namespace, bounded(found.Name), whose)}
 	}
 	return result{pod: found} // of our pods only one ever has this name
 }
@@ -109,7 +109,7 @@ func (a *Actuator) identify(ctx context.Context, o *order) (uid string, r result
 		return "", resultOf(err), false
 	}
 	if whose := a.cfg.Owner.Whose(p); whose != "" {
-		return "", result{foreign: true, text: fmt.Sprintf("there is a pod %s/%s, %s: it stays", p.Namespace, bounded(p.Name), whose)}, false
+		return "", result{foreign: true, text: fmt.Sprintf("there is a pod %s/%s (%s): it stays", p.Namespace, bounded(p.Name), whose)}, false
 	}
 	return string(p.UID), result{}, true
 }

@@ -204,6 +204,31 @@ func TestDeleteByName(t *testing.T) {
 	}
 }
 
+// Pods of two lives that have the same number are two: neither's deletion stands for the other's.
+func TestOneNumberOfTwoLives(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := start(t, nil)
+		mine := r.plant(ourPod(1))
+		former := ourPod(1)
+		former.Name = "a-i0-exec-1"
+		former = r.plant(former)
+		r.script("delete", slowly(time.Second), slowly(time.Second))
+		r.act.Enqueue("a", deletion(mine, 1), deletion(former, 1))
+		pass(time.Minute)
+		expect(t, "answers", sorted(r.heard()), "a deleted 1 outcome 1", "a deleted 1 outcome 1")
+		if p, q := r.find(mine.Name), r.find(former.Name); p != nil || q != nil {
+			t.Errorf("still there: %v, %v", p, q)
+		}
+		names := map[string]bool{}
+		for _, ev := range r.events["a"] {
+			names[ev.(application.PodDeleted).Name] = true
+		}
+		if !names[mine.Name] || !names[former.Name] {
+			t.Errorf("answered for %v", names)
+		}
+	})
+}
+
 // Who wants a pod gone at once need not wait for a gentle deletion to have been answered.
 func TestLaterDeletionReplacesEarlier(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -25,15 +25,21 @@ type desk struct {
 type tenant struct {
 	app, namespace string
 	gone           bool
-	orders         [verbs]map[snapshot.ID]*order
+	orders         [verbs]map[slot]*order
 	shares         [verbs]share
+}
+
+// slot is whom an effect is about. Pods of other lives may have an executor's number: their names tell them apart.
+type slot struct {
+	id   snapshot.ID
+	name string
 }
 
 // order is an effect that is not answered yet.
 type order struct {
 	verb   verb
 	tenant *tenant
-	id     snapshot.ID
+	slot
 	flying bool
 	unsure bool // an earlier try may have been carried out
 	tries  int
@@ -76,7 +82,7 @@ func (d *desk) admit(app, namespace string) {
 	}
 	t := &tenant{app: app, namespace: namespace}
 	for v := range t.orders {
-		t.orders[v] = map[snapshot.ID]*order{}
+		t.orders[v] = map[slot]*order{}
 	}
 	d.tenants[app] = t
 }
@@ -96,10 +102,10 @@ func (d *desk) dismiss(app string) {
 
 func (d *desk) create(app string, eff application.CreatePod) {
 	t, ok := d.tenants[app]
-	if !ok || t.orders[creation][eff.Executor] != nil {
+	if !ok || t.orders[creation][slot{eff.Executor, eff.Name}] != nil {
 		return
 	}
-	d.enter(&order{verb: creation, tenant: t, id: eff.Executor, createPod: eff})
+	d.enter(&order{verb: creation, tenant: t, slot: slot{eff.Executor, eff.Name}, createPod: eff})
 }
 
 func (d *desk) delete(app string, eff application.DeletePod) {
@@ -107,7 +113,8 @@ func (d *desk) delete(app string, eff application.DeletePod) {
 	if !ok {
 		return
 	}
-	if c := t.orders[creation][eff.Executor]; c != nil {
+	who := slot{eff.Executor, eff.Name}
+	if c := t.orders[creation][who]; c != nil {
 		c.parked = &eff
 		if !c.flying && !c.unsure {
 			d.lanes[creation].drop(&t.shares[creation], c)
@@ -115,9 +122,9 @@ func (d *desk) delete(app string, eff application.DeletePod) {
 		}
 		return
 	}
-	switch o := t.orders[deletion][eff.Executor]; {
+	switch o := t.orders[deletion][who]; {
 	case o == nil:
-		d.enter(&order{verb: deletion, tenant: t, id: eff.Executor, deletePod: eff})
+		d.enter(&order{verb: deletion, tenant: t, slot: who, deletePod: eff})
 	case o.flying:
 		o.again = &eff
 	default:
@@ -126,7 +133,7 @@ func (d *desk) delete(app string, eff application.DeletePod) {
 }
 
 func (d *desk) enter(o *order) {
-	o.tenant.orders[o.verb][o.id] = o
+	o.tenant.orders[o.verb][o.slot] = o
 	d.lanes[o.verb].push(&o.tenant.shares[o.verb], o)
 }
 
@@ -226,7 +233,7 @@ func (d *desk) created(o *order, r result) {
 		if o.parked != nil {
 			eff := *o.parked
 			eff.UID, eff.Version = string(r.pod.UID), 0 // what the decision saw was a pod that nobody had seen: its identity is all that can be held against it
-			d.enter(&order{verb: deletion, tenant: o.tenant, id: o.id, deletePod: eff})
+			d.enter(&order{verb: deletion, tenant: o.tenant, slot: o.slot, deletePod: eff})
 		}
 	case r.class.Transient(), r.class == cluster.Conflict:
 		o.unsure = o.unsure || r.class == cluster.Unknown
@@ -238,7 +245,7 @@ func (d *desk) created(o *order, r result) {
 	default:
 		d.settle(o, application.PodRefused{Executor: o.id, Class: refusalOf(r.class), Text: r.text})
 		if o.parked != nil {
-			d.answer(o, application.PodDeleted{Executor: o.id, Outcome: application.DeleteAccepted, Text: "the pod was never made"})
+			d.answer(o, application.PodDeleted{Executor: o.id, Name: o.name, Outcome: application.DeleteAccepted, Text: "the pod was never made"})
 		}
 	}
 }
@@ -246,7 +253,7 @@ func (d *desk) created(o *order, r result) {
 // cancelled answers for a creation that certainly was not carried out and is not wanted any more.
 func (d *desk) cancelled(o *order) {
 	d.settle(o, application.PodRefused{Executor: o.id, Class: application.RefusedOther, Text: "cancelled before it was asked for"})
-	d.answer(o, application.PodDeleted{Executor: o.id, Outcome: application.DeleteAccepted, Text: "the pod was never asked for"})
+	d.answer(o, application.PodDeleted{Executor: o.id, Name: o.name, Outcome: application.DeleteAccepted, Text: "the pod was never asked for"})
 }
 
 func (d *desk) deleted(o *order, r result) {
@@ -265,15 +272,15 @@ func (d *desk) deleted(o *order, r result) {
 	default:
 		outcome = application.DeleteFailed
 	}
-	d.settle(o, application.PodDeleted{Executor: o.id, Outcome: outcome, Text: r.text})
+	d.settle(o, application.PodDeleted{Executor: o.id, Name: o.name, Outcome: outcome, Text: r.text})
 	if o.again != nil {
-		d.enter(&order{verb: deletion, tenant: o.tenant, id: o.id, deletePod: *o.again})
+		d.enter(&order{verb: deletion, tenant: o.tenant, slot: o.slot, deletePod: *o.again})
 	}
 }
 
 // settle answers an order and forgets it.
 func (d *desk) settle(o *order, ev application.Event) {
-	delete(o.tenant.orders[o.verb], o.id)
+	delete(o.tenant.orders[o.verb], o.slot)
 	d.answer(o, ev)
 }
 

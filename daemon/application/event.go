@@ -39,6 +39,7 @@ type (
 	// PodDeleted answers DeletePod.
 	PodDeleted struct {
 		Executor snapshot.ID
+		Name     string // of the pod; another life's may have the same number; empty: the executor's
 		Outcome  DeleteOutcome
 		Text     string
 	}
@@ -47,7 +48,7 @@ type (
 // ForeignPod is a pod of another daemon, or of nobody that one could name.
 type ForeignPod struct {
 	Name  string
-	Whose string // for people: "which belongs to ..."
+	Whose string // for people: "another daemon's"
 }
 
 // RefusalClass is why a pod was not created.

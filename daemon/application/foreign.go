@@ -35,7 +35,7 @@ func (f foreigners) String() string {
 		}
 		b.WriteString(p.Name)
 		if i+1 == len(f) || i+1 == maxNamed || f[i+1].Whose != p.Whose { // what holds for several is said once
-			b.WriteString(", " + p.Whose)
+			b.WriteString(" (" + p.Whose + ")")
 		}
 	}
 	if more := len(f) - maxNamed; more > 0 {

@@ -77,7 +77,7 @@ func (a *Application) clean() {
 
 func (a *Application) podDeleted(ev PodDeleted) {
 	e, ok := a.store.Executor(ev.Executor)
-	if !ok {
+	if !ok || ev.Name != "" && ev.Name != e.Name {
 		return
 	}
 	r := a.removals[ev.Executor]

@@ -209,7 +209,7 @@ func (s *story) others(d *datadriven.TestData) error {
 		if arg.Key == "gone" || arg.Key == "unseen" {
 			continue
 		}
-		p := application.ForeignPod{Name: arg.Key, Whose: "which belongs to another daemon"}
+		p := application.ForeignPod{Name: arg.Key, Whose: "another daemon's"}
 		s.foreign = slices.DeleteFunc(s.foreign, func(f application.ForeignPod) bool { return f == p })
 		if !gone {
 			s.foreign = append(s.foreign, p)

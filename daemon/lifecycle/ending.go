@@ -93,7 +93,7 @@ func refusal(class Class) string {
 	case Forbidden:
 		return "the daemon may not create pods here; grant its service account the right"
 	case Taken:
-		return "its name is taken; another executor is asked for"
+		return "its name is taken"
 	case Finished, Released, Application, OutOfMemory, Image, Disruption, NodeLost, Deleted, Unseen:
 	}
 	return "the API refused"

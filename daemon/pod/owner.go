@@ -26,7 +26,7 @@ func NewOwner(secret [32]byte) Owner {
 // Name is the value of LabelOwner on the owner's pods, the same as long as the secret is.
 func (o Owner) Name() string { return o.name }
 
-// Whose says in words for people whose pod this is if it is not the owner's: "which belongs to ...". It is empty for the owner's own pods.
+// Whose says in words for people whose pod this is if it is not the owner's: "another daemon's". It is empty for the owner's own pods.
 //
 // A pod without the label is not ours, whatever else it says: nobody can tell who made it. Nor is one that carries our name and a token that was
 // made for another pod: it is a copy that somebody made by hand.
@@ -34,12 +34,12 @@ func (o Owner) Whose(p *corev1.Pod) string {
 	name, marked := p.Labels[LabelOwner]
 	switch {
 	case !marked || name == "":
-		return "which says nothing of the daemon that made it (it has no label " + LabelOwner + ")"
+		return "nobody can tell whose: it has no label " + LabelOwner
 	case name != o.name:
-		return fmt.Sprintf("which belongs to another daemon, or to this one before its state folder was lost (label %s is %s, not %s)",
+		return fmt.Sprintf("another daemon's, or this one's from before its state folder was lost: label %s is %s, here it is %s",
 			LabelOwner, bounded(name, maxReason), o.name)
 	case !hmac.Equal([]byte(p.Annotations[AnnotationIntent]), []byte(o.intent(p))):
-		return "which carries this daemon's label " + LabelOwner + " and was not made by it (its token is another pod's)"
+		return "a copy made by hand: it carries this daemon's label " + LabelOwner + ", and another pod's token"
 	}
 	return ""
 }

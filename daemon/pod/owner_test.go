@@ -23,13 +23,13 @@ func TestWhose(t *testing.T) {
 		"no label":             {func(p *corev1.Pod) { delete(p.Labels, pod.LabelOwner) }, "no label retinue.dev/owner"},
 		"no labels":            {func(p *corev1.Pod) { p.Labels = nil }, "no label retinue.dev/owner"},
 		"another daemon's":     {func(p *corev1.Pod) { p.Labels[pod.LabelOwner] = them.Name() }, "label retinue.dev/owner is " + them.Name()},
-		"a copy":               {func(p *corev1.Pod) { p.Name += "0" }, "not made by it"},
-		"in another namespace": {func(p *corev1.Pod) { p.Namespace = "other" }, "not made by it"},
-		"another executor":     {func(p *corev1.Pod) { p.Labels[pod.LabelExecutor] = "18" }, "not made by it"},
-		"another application":  {func(p *corev1.Pod) { p.Labels[pod.LabelApp] = "other" }, "not made by it"},
-		"another life":         {func(p *corev1.Pod) { p.Labels[pod.LabelIncarnation] = "4" }, "not made by it"},
-		"no token":             {func(p *corev1.Pod) { p.Annotations = nil }, "not made by it"},
-		"a boundless label":    {func(p *corev1.Pod) { p.Labels[pod.LabelOwner] = strings.Repeat("x", 1<<20) }, "another daemon"},
+		"a copy":               {func(p *corev1.Pod) { p.Name += "0" }, "a copy"},
+		"in another namespace": {func(p *corev1.Pod) { p.Namespace = "other" }, "a copy"},
+		"another executor":     {func(p *corev1.Pod) { p.Labels[pod.LabelExecutor] = "18" }, "a copy"},
+		"another application":  {func(p *corev1.Pod) { p.Labels[pod.LabelApp] = "other" }, "a copy"},
+		"another life":         {func(p *corev1.Pod) { p.Labels[pod.LabelIncarnation] = "4" }, "a copy"},
+		"no token":             {func(p *corev1.Pod) { p.Annotations = nil }, "a copy"},
+		"a boundless label":    {func(p *corev1.Pod) { p.Labels[pod.LabelOwner] = strings.Repeat("x", 1<<20) }, "another daemon's"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := build(t, spec(), instance())
