@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"io"
-	"maps"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -129,19 +128,7 @@ func (p *program) applyOne(ctx context.Context, c *client.Client, spec *apiv1.Ap
 	return nil
 }
 
-// same reports whether an application was before as it is now: the specification, and what other commands can set beside it.
+// same reports whether an application was before as it is now: the specification, and the mode, which `policy load` sets beside it.
 func same(before, now *apiv1.Application) bool {
-	return proto.Equal(before.GetSpec(), now.GetSpec()) && before.GetStatus().GetMode() == now.GetStatus().GetMode() &&
-		maps.Equal(targets(before), targets(now))
-}
-
-// targets are those of the profiles in which nothing but commands changes them.
-func targets(app *apiv1.Application) map[string]uint32 {
-	out := make(map[string]uint32)
-	for _, spec := range app.GetSpec().GetProfiles() {
-		if !spec.GetDynamicAllocation().GetEnabled() {
-			out[spec.GetName()] = profileOf(app, spec.GetName()).GetTarget()
-		}
-	}
-	return out
+	return proto.Equal(before.GetSpec(), now.GetSpec()) && before.GetStatus().GetMode() == now.GetStatus().GetMode()
 }
