@@ -70,12 +70,12 @@ func TestNameIsTaken(t *testing.T) {
 		planted := r.plant(foreign)
 		r.act.Enqueue("a", create(1))
 		expect(t, "answers", r.heard(), "a created 1")
-		if got := r.last("a").(application.PodCreated).UID; got != string(mine.UID) {
+		if got := r.last().(application.PodCreated).UID; got != string(mine.UID) {
 			t.Errorf("adopted uid %s, want %s", got, mine.UID)
 		}
 		r.act.Enqueue("a", create(2))
 		expect(t, "answers", r.heard(), "a created 1", "a refused 2 class 6")
-		if text := r.last("a").(application.PodRefused).Text; !strings.Contains(text, "another daemon") || !strings.Contains(text, them.Name()) {
+		if text := r.last().(application.PodRefused).Text; !strings.Contains(text, "another daemon") || !strings.Contains(text, them.Name()) {
 			t.Errorf("the refusal does not say whose it is: %s", text)
 		}
 		if p := r.find("a-i1-exec-2"); p == nil || p.ResourceVersion != planted.ResourceVersion {
@@ -177,9 +177,9 @@ func TestRefusalClasses(t *testing.T) {
 				r.script("create", answering(c.err))
 				r.act.Enqueue("a", create(1))
 				pass(time.Hour)
-				got, ok := r.last("a").(application.PodRefused)
+				got, ok := r.last().(application.PodRefused)
 				if !ok || got.Class != c.want || got.Text == "" {
-					t.Errorf("answer = %+v, want a refusal of class %d with a text", r.last("a"), c.want)
+					t.Errorf("answer = %+v, want a refusal of class %d with a text", r.last(), c.want)
 				}
 				if n := len(r.asked()); n != 1 {
 					t.Errorf("asked %d times, want once: %v", n, r.asked())

@@ -270,12 +270,13 @@ func (r *rig) heard() []string {
 	return slices.Clone(r.answers)
 }
 
-func (r *rig) last(app string) application.Event {
+// last is the newest answer to application a.
+func (r *rig) last() application.Event {
 	synctest.Wait()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if n := len(r.events[app]); n > 0 {
-		return r.events[app][n-1]
+	if n := len(r.events["a"]); n > 0 {
+		return r.events["a"][n-1]
 	}
 	return nil
 }
