@@ -179,22 +179,36 @@ func (c entry) has(row int) bool {
 }
 
 // find returns the column with the given id.
-func (t Table) find(id ColumnID) (entry, bool) {
-	for i := range t.columns {
-		if c := t.entryAt(i); c.id == id {
-			c.data = t.block.b[c.offset : c.offset+c.length]
-			if c.null {
-				at := align(c.offset + c.length)
-				c.bitmap = t.block.b[at : at+bitmapSize(t.rows)]
+func (t *Table) find(id ColumnID) (entry, bool) {
+	i := t.place(id)
+	if i < 0 {
+		return entry{}, false
+	}
+	c := t.entryAt(i)
+	c.data = t.block.b[c.offset : c.offset+c.length]
+	if c.null {
+		at := align(c.offset + c.length)
+		c.bitmap = t.block.b[at : at+bitmapSize(t.rows)]
+	}
+	return c, true
+}
+
+// place returns the place of a column, or -1. Columns stand in the order of their ids, so none stands further back than its id says, and in a
+// table with most of its columns the search is short.
+func (t *Table) place(id ColumnID) int {
+	for i := min(int(id), t.columns-1); i >= 0; i-- {
+		if here := ColumnID(u16(t.block.b[headerSize+entrySize*(t.block.tables+t.first+i):])); here <= id {
+			if here == id {
+				return i
 			}
-			return c, true
+			return -1
 		}
 	}
-	return entry{}, false
+	return -1
 }
 
 // entryAt returns the table's i-th column, without its bytes.
-func (t Table) entryAt(i int) entry {
+func (t *Table) entryAt(i int) entry {
 	e := t.block.b[headerSize+entrySize*(t.block.tables+t.first+i):]
 	return entry{
 		id:     ColumnID(u16(e)),

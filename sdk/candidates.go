@@ -7,54 +7,85 @@ import (
 	"github.com/retinue-sched/retinue/hostabi"
 )
 
-// Candidates fills the lists of fleets, which Fleets made of the same view: the executors that a policy may cancel
-// or drain, in the order of their ids. Executors of a profile that is not in the view are left out.
+// MostAtOnce is how many executors of a profile Candidates finds at most: letting go of them changes the fleet, and then the policy is asked again.
+const MostAtOnce = 1000
+
+// Candidates finds the executors of fleets, which Fleets made of the same view, that a policy may cancel or drain: as many as the fleets' Excess
+// and IdleBy ask for. It lowers an Excess above MostAtOnce to that. Executors of a profile that is not in the view are left out.
 //
 // It looks at every executor. Call it only if there is something to let go: the counts in fleets tell.
 func Candidates(v *View, fleets []Fleet) {
 	s := search{
-		fleets: fleets, ids: v.Executors.ID(), profiles: v.Executors.Profile(),
-		phases: v.Executors.Phase(), flags: v.Executors.Flags(), busy: v.Executors.BusySlots(),
+		fleets: fleets, ids: v.Executors.ID(), profiles: v.Executors.Profile(), phases: v.Executors.Phase(),
+		flags: v.Executors.Flags(), busy: v.Executors.BusySlots(), since: v.Executors.IdleSinceMS(),
 	}
 	for i := range fleets {
-		fleets[i].Unstarted, fleets[i].IdleRunning = fleets[i].Unstarted[:0], fleets[i].IdleRunning[:0]
+		f := &fleets[i]
+		f.Excess = min(f.Excess, MostAtOnce)
+		f.Unstarted, f.Idle, f.NextIdle = f.Unstarted[:0], slices.Grow(f.Idle[:0], int(min(f.Excess, f.Running))), -1
 	}
 	s.run()
-	if s.unsorted {
-		s.sort()
+	for i := range fleets {
+		s.settle(&fleets[i])
 	}
 }
 
 // search is one look at all executors.
 type search struct {
 	fleets   []Fleet
-	last     int // the fleet of the executor before: those of one profile mostly stand together
 	ids      []uint64
 	profiles []uint32
 	phases   []hostabi.Phase
 	flags    []hostabi.Flags
 	busy     []uint32
-	unsorted bool   // candidates came in another order than that of their ids
-	previous uint64 // id of the last candidate
+	since    []int64
 }
 
-// stride is how many executors are looked at together. In a sandbox each jump costs a check of the deadline, and
-// more than everything else that happens to an executor of which nothing is wanted; so there is one for many.
-const stride = 8
-
-// run adds all candidates.
+// run looks at all executors, those of one profile that stand together at once.
 func (s *search) run() {
-	n := len(s.phases)
-	phases, flags, busy := s.phases, s.flags[:n], s.busy[:n]
-	row := 0
-	for ; row+stride <= n; row += stride {
-		p, f, b := phases[row:row+stride:row+stride], flags[row:row+stride:row+stride], busy[row:row+stride:row+stride]
-		if mayGo(p[0], f[0], b[0])|mayGo(p[1], f[1], b[1])|mayGo(p[2], f[2], b[2])|mayGo(p[3], f[3], b[3])|
-			mayGo(p[4], f[4], b[4])|mayGo(p[5], f[5], b[5])|mayGo(p[6], f[6], b[6])|mayGo(p[7], f[7], b[7]) != 0 {
-			s.addAll(row, row+stride)
+	n := len(s.profiles)
+	for from, to := 0, 0; from < n; from = to {
+		id := s.profiles[from]
+		for to = from + 1; to < n && s.profiles[to] == id; to++ {
+		}
+		at, ok := slices.BinarySearchFunc(s.fleets, id, func(f Fleet, id uint32) int { return cmp.Compare(f.ID, id) })
+		if ok && s.fleets[at].Excess > 0 {
+			s.look(&s.fleets[at], from, to)
 		}
 	}
-	s.addAll(row, n)
+}
+
+// stride is how many executors are looked at together. In a sandbox each jump costs fuel and time, more than everything else that happens to an
+// executor of which nothing is wanted; so there is one for many.
+const stride = 8
+
+// look adds the candidates among some rows to the lists of their fleet.
+func (s *search) look(f *Fleet, from, to int) {
+	phases := s.phases[from:to]
+	n := len(phases)
+	flags, busy, since := s.flags[from:to][:n], s.busy[from:to][:n], s.since[from:to][:n]
+	limit, row := s.limit(f), 0
+	for ; row+stride <= n; row += stride {
+		p, g, b, t := phases[row:row+stride:row+stride], flags[row:row+stride:row+stride], busy[row:row+stride:row+stride], since[row:row+stride:row+stride]
+		if mayGo(p[0], g[0], b[0])&soon(p[0], t[0], limit)|mayGo(p[1], g[1], b[1])&soon(p[1], t[1], limit)|
+			mayGo(p[2], g[2], b[2])&soon(p[2], t[2], limit)|mayGo(p[3], g[3], b[3])&soon(p[3], t[3], limit)|
+			mayGo(p[4], g[4], b[4])&soon(p[4], t[4], limit)|mayGo(p[5], g[5], b[5])&soon(p[5], t[5], limit)|
+			mayGo(p[6], g[6], b[6])&soon(p[6], t[6], limit)|mayGo(p[7], g[7], b[7])&soon(p[7], t[7], limit) != 0 {
+			limit = s.add(f, from+row, from+row+stride)
+		}
+	}
+	s.add(f, from+row, to)
+	if uint32(len(f.Idle)) < f.Excess {
+		s.findNext(f, from, to)
+	}
+}
+
+// limit returns since when an executor must have been idle, or longer, to be among those that are found.
+func (s *search) limit(f *Fleet) int64 {
+	if uint32(len(f.Idle)) == f.Excess {
+		return min(f.IdleBy, s.since[f.Idle[0]])
+	}
+	return f.IdleBy
 }
 
 // leaves are the flags of an executor that is on its way out.
@@ -68,45 +99,112 @@ func mayGo(phase hostabi.Phase, flags hostabi.Flags, busy uint32) uint32 {
 	return (uint32(phase) - uint32(hostabi.PhaseRunning) | (idle-1)&^idle) >> 31
 }
 
-// addAll adds the candidates among some rows.
-func (s *search) addAll(from, to int) {
+// soon returns 1 for an executor that does not run, and for one that has been idle since the limit or longer.
+func soon(phase hostabi.Phase, since, limit int64) uint32 {
+	return bit(phase != hostabi.PhaseRunning) | bit(since <= limit)
+}
+
+// bit is what a comparison is without a jump.
+func bit(b bool) uint32 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// add adds the candidates among some rows, one by one, and returns the limit from then on.
+func (s *search) add(f *Fleet, from, to int) int64 {
+	limit := s.limit(f)
 	for row := from; row < to; row++ {
-		if mayGo(s.phases[row], s.flags[row], s.busy[row]) != 0 {
-			s.add(row)
+		switch {
+		case mayGo(s.phases[row], s.flags[row], s.busy[row]) == 0:
+		case s.phases[row] != hostabi.PhaseRunning:
+			s.addUnstarted(f, row)
+		case s.since[row] >= 0 && s.since[row] <= limit: // below 0, the daemon does not know since when: it has only just registered
+			s.addIdle(f, row)
+			limit = s.limit(f)
+		}
+	}
+	return limit
+}
+
+// findNext looks among some rows for the executor that is the next to have been idle for long enough.
+func (s *search) findNext(f *Fleet, from, to int) {
+	for row := from; row < to; row++ {
+		if t := s.since[row]; t > f.IdleBy && t >= 0 && s.phases[row] == hostabi.PhaseRunning && (f.NextIdle < 0 || t < f.NextIdle) &&
+			mayGo(hostabi.PhaseRunning, s.flags[row], s.busy[row]) != 0 {
+			f.NextIdle = t
 		}
 	}
 }
 
-// add adds an executor to the list that it belongs to, if any.
-func (s *search) add(row int) {
-	if s.last >= len(s.fleets) || s.fleets[s.last].ID != s.profiles[row] {
-		i, ok := slices.BinarySearchFunc(s.fleets, s.profiles[row], func(f Fleet, id uint32) int { return cmp.Compare(f.ID, id) })
-		if !ok {
-			return
-		}
-		s.last = i
+// addUnstarted takes a requested or pending executor in.
+func (s *search) addUnstarted(f *Fleet, row int) {
+	if s.flags[row]&(leaves|hostabi.FlagRegistered) == 0 && (s.phases[row] == hostabi.PhaseRequested || s.phases[row] == hostabi.PhasePending) {
+		f.Unstarted = append(f.Unstarted, uint32(row))
 	}
-	f := &s.fleets[s.last]
-	switch s.phases[row] {
-	case hostabi.PhaseRunning:
-		f.IdleRunning = append(f.IdleRunning, row)
-	case hostabi.PhaseRequested, hostabi.PhasePending:
-		if s.flags[row]&(leaves|hostabi.FlagRegistered) != 0 {
-			return
+}
+
+// addIdle takes an idle executor in, and the one out that has been idle for the shortest time if that is one too many. While the list is full it is
+// a heap with that one first.
+func (s *search) addIdle(f *Fleet, row int) {
+	if uint32(len(f.Idle)) == f.Excess {
+		if s.longer(uint32(row), f.Idle[0]) {
+			f.Idle[0] = uint32(row)
+			s.sink(f.Idle, 0)
 		}
-		f.Unstarted = append(f.Unstarted, row)
-	default: // a phase that this version does not know
 		return
 	}
-	s.unsorted = s.unsorted || s.ids[row] < s.previous
-	s.previous = s.ids[row]
+	if f.Idle = append(f.Idle, uint32(row)); uint32(len(f.Idle)) == f.Excess {
+		s.heapify(f.Idle)
+	}
 }
 
-// sort puts the lists in the order of the executors' ids.
-func (s *search) sort() {
-	byID := func(a, b int) int { return cmp.Compare(s.ids[a], s.ids[b]) }
-	for i := range s.fleets {
-		slices.SortFunc(s.fleets[i].Unstarted, byID)
-		slices.SortFunc(s.fleets[i].IdleRunning, byID)
+// longer reports whether an executor has been idle for longer than another; of the same time it is the one with the lower id.
+func (s *search) longer(a, b uint32) bool {
+	if s.since[a] != s.since[b] {
+		return s.since[a] < s.since[b]
+	}
+	return s.ids[a] < s.ids[b]
+}
+
+// heapify puts rows into an order in which each has been idle for no longer than the two at twice its place.
+func (s *search) heapify(rows []uint32) {
+	for at := len(rows)/2 - 1; at >= 0; at-- {
+		s.sink(rows, at)
+	}
+}
+
+// sink puts the row at a place where it belongs among those below.
+func (s *search) sink(rows []uint32, at int) {
+	for {
+		next := 2*at + 1
+		if next >= len(rows) {
+			return
+		}
+		if next+1 < len(rows) && s.longer(rows[next], rows[next+1]) {
+			next++
+		}
+		if !s.longer(rows[at], rows[next]) {
+			return
+		}
+		rows[at], rows[next] = rows[next], rows[at]
+		at = next
+	}
+}
+
+// settle puts what was found into its order.
+func (s *search) settle(f *Fleet) {
+	byID := func(a, b uint32) int { return cmp.Compare(s.ids[a], s.ids[b]) }
+	if !slices.IsSortedFunc(f.Unstarted, byID) {
+		slices.SortFunc(f.Unstarted, byID)
+	}
+	if uint32(len(f.Idle)) == f.Excess {
+		f.NextIdle = -1
+	}
+	s.heapify(f.Idle)
+	for end := len(f.Idle) - 1; end > 0; end-- {
+		f.Idle[0], f.Idle[end] = f.Idle[end], f.Idle[0]
+		s.sink(f.Idle[:end], 0)
 	}
 }

@@ -18,10 +18,17 @@ type Fleet struct {
 	Terminating uint32 // the cluster ends them, unasked
 	Condemned   uint32 // the daemon has ordered their end
 
-	// What Candidates finds. Fleets leaves it empty.
-	Unstarted   []int // rows of executors that are requested or pending, not registered and stay
-	IdleRunning []int // rows of running, registered executors without a task and without output that they hold, that stay
-	spare       []int
+	// What Candidates looks for. Fleets leaves it empty.
+	Excess uint32 // how many executors may go at most; of a fleet without excess nothing is found
+	IdleBy int64  // an executor may go if it has been idle since this time, on the scale of elapsed_ms, or longer
+
+	// What Candidates finds: rows of the view's executors.
+	Unstarted []uint32 // requested or pending, not registered, and meant to stay; in the order of their ids
+	// Idle are up to Excess running, registered executors without a task, without output that they hold, and meant to stay, that have been idle
+	// for long enough: the longest idle first, those of one time in the order of their ids.
+	Idle []uint32
+	// NextIdle is since when the longest idle of those has been idle that have not been for long enough; -1 with none, or if there is no need of it.
+	NextIdle int64
 }
 
 // Live returns how many executors count for the target.
@@ -46,7 +53,7 @@ func Fleets(v *View, buffer []Fleet) []Fleet {
 		*f = Fleet{
 			Row: row, ID: id, Requested: requested[row], Unseen: unseen[row], Pending: pending[row], Running: running[row],
 			Draining: draining[row], Terminating: Minus(terminating[row], condemned[row]), Condemned: condemned[row],
-			Unstarted: f.Unstarted[:0], IdleRunning: f.IdleRunning[:0], spare: f.spare,
+			Unstarted: f.Unstarted[:0], Idle: f.Idle[:0], NextIdle: -1,
 		}
 	}
 	slices.SortFunc(fleets, func(a, b Fleet) int { return cmp.Compare(a.ID, b.ID) })

@@ -1,9 +1,12 @@
 package sdk_test
 
 import (
+	"cmp"
+	"math"
+	"slices"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"github.com/retinue-sched/retinue/hostabi"
@@ -20,9 +23,12 @@ func TestFleetsCountEachExecutor(t *testing.T) {
 			v := policytest.Shuffled(policytest.Random(rapid.Uint64().Draw(t, "seed")), rapid.Uint64().Draw(t, "order"))
 			policytest.Ask(t, policytest.New(t, asked(func(shown *sdk.View, _ *sdk.Result) error {
 				buffer = sdk.Fleets(shown, buffer)
+				for i := range buffer {
+					buffer[i].Excess, buffer[i].IdleBy = uint32(len(v.Executors))+1, math.MaxInt64
+				}
 				sdk.Candidates(shown, buffer)
 				for _, f := range buffer {
-					if diff := cmp.Diff(counted(v, f.ID), summary(v, f)); diff != "" {
+					if diff := gocmp.Diff(counted(v, f.ID), summary(v, f)); diff != "" {
 						t.Fatalf("profile %d: -want +got:\n%s", f.ID, diff)
 					}
 				}
@@ -46,9 +52,10 @@ func summary(v hostabi.View, f sdk.Fleet) sums {
 	for _, row := range f.Unstarted {
 		s.Unstarted = append(s.Unstarted, v.Executors[row].ID)
 	}
-	for _, row := range f.IdleRunning {
+	for _, row := range f.Idle {
 		s.Idle = append(s.Idle, v.Executors[row].ID)
 	}
+	slices.Sort(s.Idle)
 	return s
 }
 
@@ -75,7 +82,7 @@ func counted(v hostabi.View, profile uint32) (s sums) {
 					s.Unseen++
 				}
 			}
-			if !leaving && e.Phase == hostabi.PhaseRunning && registered && e.BusySlots == 0 && !e.Flags.Has(hostabi.FlagHoldsOutput) {
+			if !leaving && e.Phase == hostabi.PhaseRunning && registered && e.BusySlots == 0 && e.IdleSinceMS >= 0 && !e.Flags.Has(hostabi.FlagHoldsOutput) {
 				s.Idle = append(s.Idle, id)
 			}
 		}
@@ -88,7 +95,7 @@ func counted(v hostabi.View, profile uint32) (s sums) {
 func TestCandidatesMayGo(t *testing.T) {
 	const unknownFlag = hostabi.Flags(1 << 31)
 	v := hostabi.View{Profiles: []hostabi.ProfileRow{{ID: 1}}}
-	var unstarted, idle []int
+	var unstarted, idle []uint32
 	for row := range 40 {
 		e := hostabi.ExecutorRow{ID: uint64(row), Profile: 1, Phase: hostabi.Phase(row % 12), Flags: unknownFlag}
 		switch {
@@ -96,9 +103,9 @@ func TestCandidatesMayGo(t *testing.T) {
 			e.Phase |= hostabi.Phase(row/12) << 6
 		case e.Phase == hostabi.PhaseRunning:
 			e.Flags |= hostabi.FlagRegistered
-			idle = append(idle, row)
+			idle = append(idle, uint32(row))
 		default:
-			unstarted = append(unstarted, row)
+			unstarted = append(unstarted, uint32(row))
 		}
 		v.Executors = append(v.Executors, e)
 	}
@@ -109,12 +116,54 @@ func TestCandidatesMayGo(t *testing.T) {
 	}
 	policytest.Ask(t, policytest.New(t, asked(func(shown *sdk.View, _ *sdk.Result) error {
 		f := sdk.Fleets(shown, nil)
+		f[0].Excess = 100
 		sdk.Candidates(shown, f)
-		if diff := cmp.Diff([][]int{unstarted, idle}, [][]int{f[0].Unstarted, f[0].IdleRunning}); diff != "" {
+		if diff := gocmp.Diff([][]uint32{unstarted, idle}, [][]uint32{f[0].Unstarted, f[0].Idle}); diff != "" {
 			t.Errorf("-want +got:\n%s", diff)
 		}
 		return nil
 	}), ""), hostabi.HookAllocate, v)
+}
+
+// The idle executors that are found are those that a stable sort of all puts first, as far as they are wanted and have been idle for long enough,
+// whatever the times are and however far apart, also when a fleet is used a second time.
+func TestCandidatesAreTheLongestIdle(t *testing.T) {
+	anyTime := rapid.OneOf(rapid.Int64Range(-1, 3), rapid.Int64Range(0, 100_000), rapid.Int64(), rapid.SampledFrom([]int64{math.MinInt64, math.MaxInt64}))
+	rapid.Check(t, func(t *rapid.T) {
+		var fleets []sdk.Fleet
+		for range 2 {
+			v := hostabi.View{Profiles: []hostabi.ProfileRow{{ID: 1}, {ID: 2}}}
+			excess, by, next := rapid.OneOf(rapid.Uint32Range(0, 30), rapid.Uint32Range(900, 2000)).Draw(t, "excess"), anyTime.Draw(t, "by"), int64(-1)
+			var want []uint32
+			for row := range rapid.OneOf(rapid.IntRange(0, 50), rapid.IntRange(1000, 1010)).Draw(t, "executors") {
+				e := hostabi.ExecutorRow{
+					ID: uint64(row), Profile: rapid.Uint32Range(1, 2).Draw(t, "profile"), Phase: hostabi.PhaseRunning, Flags: hostabi.FlagRegistered,
+					IdleSinceMS: anyTime.Draw(t, "since"), BusySlots: rapid.Uint32Range(0, 4).Draw(t, "busy") / 4,
+				}
+				v.Executors = append(v.Executors, e)
+				switch {
+				case e.BusySlots > 0 || e.IdleSinceMS < 0 || e.Profile == 2 || excess == 0:
+				case e.IdleSinceMS <= by:
+					want = append(want, uint32(row))
+				case next < 0 || e.IdleSinceMS < next:
+					next = e.IdleSinceMS
+				}
+			}
+			slices.SortStableFunc(want, func(a, b uint32) int { return cmp.Compare(v.Executors[a].IdleSinceMS, v.Executors[b].IdleSinceMS) })
+			if most := min(int(excess), sdk.MostAtOnce); len(want) >= most {
+				want, next = want[:most], -1
+			}
+			policytest.Ask(t, policytest.New(t, asked(func(shown *sdk.View, _ *sdk.Result) error {
+				fleets = sdk.Fleets(shown, fleets)
+				fleets[0].Excess, fleets[0].IdleBy = excess, by
+				sdk.Candidates(shown, fleets)
+				if got := fleets[0]; !slices.Equal(want, got.Idle) || got.NextIdle != next || len(fleets[1].Idle) > 0 {
+					t.Fatalf("got %v and then since %d, want %v and %d", got.Idle, got.NextIdle, want, next)
+				}
+				return nil
+			}), ""), hostabi.HookAllocate, v)
+		}
+	})
 }
 
 // Split gives away all there is or all that is wished for, nobody more than a wish, and nobody who wants more gets

@@ -85,12 +85,14 @@ func (p *Policy) Release(v *sdk.View, r *sdk.Result) error {
 	if !slices.ContainsFunc(p.fleets, func(f sdk.Fleet) bool { return mayShrink(v, &f) }) {
 		return nil
 	}
+	for i := range p.fleets {
+		f := &p.fleets[i]
+		f.Excess, f.IdleBy = sdk.Minus(f.Live(), wanted(v, f)), idleBy(v, f)
+	}
 	sdk.Candidates(v, p.fleets)
 	for i := range p.fleets {
 		f := &p.fleets[i]
-		excess := sdk.Minus(f.Live(), wanted(v, f))
-		excess -= cancel(v, r, f, excess)
-		drain(v, r, f, excess)
+		drain(v, r, f, f.Excess-cancel(v, r, f, f.Excess))
 	}
 	return nil
 }
@@ -140,6 +142,15 @@ func cancel(v *sdk.View, r *sdk.Result, f *sdk.Fleet, excess uint32) uint32 {
 	return cancelled
 }
 
+// idleBy returns since when an executor must have been idle to be let go; no time is early enough if the profile does not say after how long.
+func idleBy(v *sdk.View, f *sdk.Fleet) int64 {
+	after := v.Profiles.ReleaseIdleMS()[f.Row]
+	if after <= 0 {
+		return -1
+	}
+	return v.Decision.ElapsedMS() - after
+}
+
 // drain lets up to excess executors go that have been idle for long enough, the longest idle first, and asks to be
 // called when the next one has been.
 func drain(v *sdk.View, r *sdk.Result, f *sdk.Fleet, excess uint32) {
@@ -147,22 +158,14 @@ func drain(v *sdk.View, r *sdk.Result, f *sdk.Fleet, excess uint32) {
 	if after <= 0 || excess == 0 {
 		return
 	}
-	since, ids, now := v.Executors.IdleSinceMS(), v.Executors.ID(), v.Decision.ElapsedMS()
-	f.LongestIdleFirst(v)
+	ids := v.Executors.ID()
 	reason := "over target " + decimal(wanted(v, f)) + ", idle for " + strconv.FormatInt(after, 10) + " ms"
-	for _, row := range f.IdleRunning {
-		if excess == 0 {
-			return
-		}
-		if since[row] < 0 { // the daemon does not know since when: it has only just registered
-			continue
-		}
-		if wait := after - (now - since[row]); wait > 0 {
-			r.CallWithin(wait)
-			return // the others have been idle for less
-		}
+	idle := f.Idle[:min(len(f.Idle), int(excess))]
+	for _, row := range idle {
 		r.Drain(ids[row], reason)
-		excess--
+	}
+	if uint32(len(idle)) < excess && f.NextIdle >= 0 {
+		r.CallWithin(f.NextIdle - f.IdleBy)
 	}
 }
 

@@ -83,14 +83,16 @@ func (p *Policy) Release(v *sdk.View, r *sdk.Result) error {
 	if !slices.ContainsFunc(p.fleets, func(f sdk.Fleet) bool { return mayShrink(v, &f) }) {
 		return nil
 	}
+	for i := range p.fleets {
+		f := &p.fleets[i]
+		f.Excess, f.IdleBy = sdk.Minus(f.Live(), needed(v, f)), v.Decision.ElapsedMS()-p.idleMS
+	}
 	sdk.Candidates(v, p.fleets)
 	for i := range p.fleets {
 		f := &p.fleets[i]
-		need := needed(v, f)
-		surplus := sdk.Minus(f.Live(), need)
-		reason := "backlog needs " + decimal(need) // one text for all, however many go
-		surplus -= cancel(v, r, f, surplus, reason+", not started")
-		p.drain(v, r, f, surplus, reason+", idle for "+strconv.FormatInt(p.idleMS, 10)+" ms")
+		reason := "backlog needs " + decimal(needed(v, f)) // one text for all, however many go
+		left := f.Excess - cancel(v, r, f, f.Excess, reason+", not started")
+		drain(v, r, f, left, reason+", idle for "+strconv.FormatInt(p.idleMS, 10)+" ms")
 	}
 	return nil
 }
@@ -127,22 +129,14 @@ func cancel(v *sdk.View, r *sdk.Result, f *sdk.Fleet, surplus uint32, reason str
 
 // drain lets up to surplus executors go that have been idle for long enough, the longest idle first, and asks to be
 // called when the next one has been.
-func (p *Policy) drain(v *sdk.View, r *sdk.Result, f *sdk.Fleet, surplus uint32, reason string) {
-	since, ids, now := v.Executors.IdleSinceMS(), v.Executors.ID(), v.Decision.ElapsedMS()
-	f.LongestIdleFirst(v)
-	for _, row := range f.IdleRunning {
-		if surplus == 0 {
-			return
-		}
-		if since[row] < 0 { // the daemon does not know since when: it has only just registered
-			continue
-		}
-		if wait := p.idleMS - (now - since[row]); wait > 0 {
-			r.CallWithin(wait)
-			return // the others have been idle for less
-		}
+func drain(v *sdk.View, r *sdk.Result, f *sdk.Fleet, surplus uint32, reason string) {
+	ids := v.Executors.ID()
+	idle := f.Idle[:min(len(f.Idle), int(surplus))]
+	for _, row := range idle {
 		r.Drain(ids[row], reason)
-		surplus--
+	}
+	if uint32(len(idle)) < surplus && f.NextIdle >= 0 {
+		r.CallWithin(f.NextIdle - f.IdleBy)
 	}
 }
 
