@@ -83,6 +83,9 @@ func binding(b spec.Binding) policy.Binding {
 	return policy.Binding{Policy: b.Policy, Settings: b.Settings}
 }
 
+// Try finds out whether a policy takes its settings.
+func (b bindings) Try(ctx context.Context, to spec.Binding) error { return b.Host.Try(ctx, binding(to)) }
+
 // Bind lets a policy decide for an application.
 func (b bindings) Bind(ctx context.Context, app runner.Key, to spec.Binding) (policy.Module, string, error) {
 	return b.Host.Bind(ctx, app.String(), binding(to))

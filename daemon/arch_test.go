@@ -51,7 +51,7 @@ var rooms = []room{
 	{path: "daemon/actuator", may: slices.Concat(core, around, []string{kubeAPI, kubeMachinery, otelAPI})},
 
 	// The shell around the core.
-	{path: "daemon/policy", may: []string{"hostabi", "sdk", "daemon/policy/wasm", "daemon/policy/meter", "plugins/...", wazero, otelAPI}},
+	{path: "daemon/policy", may: []string{"hostabi", "sdk", "daemon/policy/wasm", "daemon/policy/meter", "plugins/...", wazero, otelAPI, xSys}},
 	{path: "daemon/policy/wasm", pure: true},
 	{path: "daemon/policy/wasm/wasmtest", pure: true, may: []string{"daemon/policy/wasm"}},
 	{path: "daemon/policy/meter", pure: true, may: []string{"daemon/policy/wasm"}},

@@ -99,19 +99,34 @@ func (a *alone) pods(n int) {
 type shelf struct {
 	mu    sync.Mutex
 	bound map[runner.Key]spec.Binding
-	tried int // how often Bind was called
+	tried int // how often Try and Bind were called
 	hold  map[string]chan struct{}
 }
 
 var errShelf = errors.New("there is no such policy, or its settings are wrong")
+
+func (s *shelf) Try(_ context.Context, b spec.Binding) error {
+	s.wait("Try")
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.tried++
+	return s.fits(b)
+}
+
+func (s *shelf) fits(b spec.Binding) error {
+	if (b.Policy != "direct" && b.Policy != "other") || (b.Settings != "" && !json.Valid([]byte(b.Settings))) {
+		return errShelf
+	}
+	return nil
+}
 
 func (s *shelf) Bind(_ context.Context, app runner.Key, b spec.Binding) (policy.Module, string, error) {
 	s.wait("Bind")
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.tried++
-	if (b.Policy != "direct" && b.Policy != "other") || (b.Settings != "" && !json.Valid([]byte(b.Settings))) {
-		return policy.Module{}, "", errShelf
+	if err := s.fits(b); err != nil {
+		return policy.Module{}, "", err
 	}
 	s.bound[app] = b
 	return policy.Module{Name: b.Policy, Digest: "digest of " + b.Policy}, "former", nil

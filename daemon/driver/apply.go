@@ -98,7 +98,7 @@ func (s *applicationService) update(ctx context.Context, m *runner.Member, def *
 	if def.Binding == before.Binding {
 		return s.configure(ctx, m, def)
 	}
-	if err := s.try(ctx, m.Key(), def.Binding); err != nil {
+	if err := s.try(ctx, def.Binding); err != nil {
 		return err
 	}
 	same := *def
@@ -133,11 +133,15 @@ func (s *Server) bind(ctx context.Context, key runner.Key, to spec.Binding) erro
 	return nil
 }
 
-// try finds out whether a policy takes a binding: it is bound to an application that nobody can have, since its name is none.
-func (s *Server) try(ctx context.Context, key runner.Key, to spec.Binding) error {
-	key.ID += " (trial)"
-	defer s.parts.Policies.Forget(key)
-	return s.bind(ctx, key, to)
+// try finds out whether a policy takes a binding. The default does.
+func (s *Server) try(ctx context.Context, to spec.Binding) error {
+	if to.Policy == "" {
+		return nil
+	}
+	if err := s.parts.Policies.Try(ctx, to); err != nil {
+		return policyRefused(err)
+	}
+	return nil
 }
 
 // turn finds an application that the caller may see and takes the turn of changing it.

@@ -22,6 +22,8 @@ const maxModule = 32 << 20
 type Policies interface {
 	// Load checks and compiles a module aside and keeps it. Nothing changes for any application.
 	Load(ctx context.Context, name string, module []byte) (policy.Module, error)
+	// Try finds out whether a policy is there and takes its settings. Nothing changes for any application.
+	Try(ctx context.Context, b spec.Binding) error
 	// Bind lets a policy decide for an application from the next decision on. It returns the digest that it replaced.
 	Bind(ctx context.Context, app runner.Key, b spec.Binding) (policy.Module, string, error)
 	// SetDefault binds all applications that have no binding of their own.

@@ -202,6 +202,8 @@ func (onlyDirect) Load(context.Context, string, []byte) (policy.Module, error) {
 	return policy.Module{}, errOnlyDirect
 }
 
+func (onlyDirect) Try(context.Context, spec.Binding) error { return errOnlyDirect }
+
 func (onlyDirect) Bind(context.Context, runner.Key, spec.Binding) (policy.Module, string, error) {
 	return policy.Module{}, "", errOnlyDirect
 }

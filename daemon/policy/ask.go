@@ -2,6 +2,7 @@ package policy
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -28,6 +29,7 @@ type Answer struct {
 	By       string // digest of the module that decided, or "native:" and a name
 	Policy   string // its name
 	Fault    string // what the bound policy did instead of answering; empty if all is well
+	Fuel     int64  // ticks that a module took
 	Took     time.Duration
 }
 
@@ -101,22 +103,28 @@ func (h *Host) Builtin(ctx context.Context, hook hostabi.Hook, q Question) Answe
 }
 
 func (h *Host) answer(ctx context.Context, app string, d *desk) (Answer, result) {
-	g, i, err := h.take(app)
-	switch {
-	case err != nil: // the host ends; who asks does, too
-		return h.builtin(ctx, d), byBuiltin
-	case g == nil:
-		return h.absent(ctx, d)
-	case !g.module.answers[d.hook]:
-		g.slot <- i
-		return h.builtin(ctx, d), byBuiltin
+	for {
+		b, err := h.binding(app)
+		if err != nil { // the host ends; who asks does, too
+			return h.builtin(ctx, d), byBuiltin
+		}
+		g := b.current.Load()
+		switch {
+		case g == nil:
+			return h.absent(ctx, d)
+		case !g.pool.module.answers[d.hook]:
+			return h.builtin(ctx, d), byBuiltin
+		}
+		decision, ticks, f := g.pool.ask(ctx, d.hook, &d.view.Decision, d.encode(g.pool.module.projections[d.hook]), h.cfg.Deadline)
+		switch {
+		case f == nil:
+			h.pools.touch(ctx, g.pool)
+			h.meters.burnt(ctx, d.hook, ticks)
+			return Answer{Decision: decision, By: g.pool.module.Digest, Policy: g.policy, Fuel: ticks}, byModule
+		case !errors.Is(f, errRetired): // else others have taken over since
+			return h.fallBack(ctx, app, g, d, f), byFallback
+		}
 	}
-	decision, i, f := h.call(ctx, g, i, d)
-	g.slot <- i
-	if f != nil {
-		return h.fallBack(ctx, app, g, d, f), byFallback
-	}
-	return Answer{Decision: decision, By: g.module.Digest, Policy: g.policy}, byModule
 }
 
 // absent answers while the default policy is not there. That is a fault only once it is known that it will not come.
@@ -133,52 +141,11 @@ func (h *Host) absent(ctx context.Context, d *desk) (Answer, result) {
 	return answer, byFallback
 }
 
-// take returns the application's generation, or nil if there is none, and its instance, or nil if that must be made. The slot must be
-// filled again.
-func (h *Host) take(app string) (*generation, *instance, error) {
-	for {
-		b, err := h.binding(app)
-		if err != nil {
-			return nil, nil, err
-		}
-		g := b.current.Load()
-		if g == nil {
-			return nil, nil, nil
-		}
-		if i, alive := <-g.slot; alive {
-			return g, i, nil
-		}
-		// It was retired between the two lines: two others have taken over since.
-	}
-}
-
-// call asks an instance, which it makes if there is none, and returns it for the next question, or nil if it is spent.
-func (h *Host) call(ctx context.Context, g *generation, i *instance, d *desk) (hostabi.Decision, *instance, *fault) {
-	if i == nil {
-		var f *fault
-		if i, f = h.instance(ctx, g.module, g.settings); f != nil {
-			return hostabi.Decision{}, nil, f
-		}
-	}
-	block := d.encode(g.module.projections[d.hook])
-	row := &d.view.Decision
-	i.world.begin(row.ElapsedMS, row.WallMS, row.Seed)
-	bounded, cancel := context.WithTimeout(ctx, h.cfg.Deadline)
-	defer cancel()
-	decision, f := i.ask(bounded, d.hook, block)
-	g.module.voice.pass(ctx, i.world)
-	if f != nil {
-		h.discard(ctx, i)
-		return hostabi.Decision{}, nil, f
-	}
-	return decision, i, nil
-}
-
 // fallBack lets the built-in policy answer after a fault.
 func (h *Host) fallBack(ctx context.Context, app string, g *generation, d *desk, f *fault) Answer {
 	h.meters.faulted(ctx, f.cause)
 	h.log.LogAttrs(ctx, slog.LevelWarn, "policy fault", slog.String("application", app), slog.String("policy", g.policy),
-		slog.String("digest", g.module.Digest), slog.String("hook", d.hook.String()), slog.String("cause", string(f.cause)),
+		slog.String("digest", g.pool.module.Digest), slog.String("hook", d.hook.String()), slog.String("cause", string(f.cause)),
 		slog.String("fault", f.Error()), slog.String("trace", f.trace))
 	answer := h.builtin(ctx, d)
 	answer.Fault = fmt.Sprintf("policy %s %v", g.policy, f)

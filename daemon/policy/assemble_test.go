@@ -24,6 +24,25 @@ type guest struct {
 	hooks   []string
 }
 
+// The parts of the binary format that are assembled.
+const (
+	wasmMagic   = "\x00asm"
+	coreVersion = "\x01\x00\x00\x00"
+
+	sectionType     = 1
+	sectionImport   = 2
+	sectionFunction = 3
+	sectionTable    = 4
+	sectionMemory   = 5
+	sectionExport   = 7
+	sectionStart    = 8
+	sectionCode     = 10
+	sectionData     = 11
+
+	kindFunction = 0
+	kindMemory   = 2
+)
+
 // Where things stand in a guest's memory.
 const (
 	scratchAt  = 256
@@ -92,12 +111,12 @@ func (g guest) bare() []byte {
 
 	var typeList, importList, functionList, exportList, codeList [][]byte
 	for i, f := range g.imports {
-		typeList = append(typeList, f.encode())
+		typeList = append(typeList, encode(f.signature))
 		importList = append(importList, slices.Concat(text(f.module), text(f.name), []byte{kindFunction}, uleb(i)))
 	}
 	for i, name := range names {
 		index := len(g.imports) + i
-		typeList = append(typeList, types[name].encode())
+		typeList = append(typeList, encode(types[name]))
 		functionList = append(functionList, uleb(index))
 		exportList = append(exportList, slices.Concat(text(name), []byte{kindFunction}, uleb(index)))
 		codeList = append(codeList, sized(bodies[name]))
@@ -125,8 +144,8 @@ func (g guest) bare() []byte {
 	if g.start {
 		out = append(out, sectionStart, 1, byte(len(g.imports)+slices.Index(names, initialize)))
 	}
-	out = append(out, section(10, codeList)...)
-	out = append(out, section(11, dataList)...)
+	out = append(out, section(sectionCode, codeList)...)
+	out = append(out, section(sectionData, dataList)...)
 	return append(out, g.custom...)
 }
 
@@ -160,8 +179,8 @@ func section(id byte, entries [][]byte) []byte {
 	return append([]byte{id}, sized(append(uleb(len(entries)), bytes.Join(entries, nil)...))...)
 }
 
-func (s signature) encode() []byte {
-	return slices.Concat([]byte{0x60}, sized(s.params), sized(s.results))
+func encode(s signature) []byte {
+	return slices.Concat([]byte{0x60}, sized(s.Params), sized(s.Results))
 }
 
 func sized(b []byte) []byte     { return append(uleb(len(b)), b...) }
@@ -184,6 +203,9 @@ var (
 	drop     = []byte{0x1a}
 	giveBack = []byte{0x0f}
 	grow     = []byte{0x40, 0x00}
+	add      = []byte{0x6a}
+	load32   = []byte{0x28, 2, 0}
+	store32  = []byte{0x36, 2, 0}
 	forever  = []byte{0x03, 0x40, 0x0c, 0x00, 0x0b, 0x00} // loop br 0 end unreachable
 )
 

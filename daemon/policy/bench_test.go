@@ -45,18 +45,42 @@ func BenchmarkEncode(b *testing.B) {
 	}
 }
 
-// Making an instance: what a fault costs the next question.
+// Making an instance: the first of a policy, and what a fault costs.
 func BenchmarkInstantiate(b *testing.B) {
 	h := shippedHost(b)
 	m, _, err := h.library.find(b.Context(), "direct")
 	if err != nil {
 		b.Fatal(err)
 	}
-	for b.Loop() {
-		i, f := h.engine.instantiate(b.Context(), m, noSettings)
-		if f != nil {
-			b.Fatal(f)
-		}
-		i.close(b.Context())
+	first, f := h.engine.start(b.Context(), m, noSettings, leastReserve)
+	if f != nil {
+		b.Fatal(f)
 	}
+	defer first.close(b.Context())
+	b.Run("start", func(b *testing.B) {
+		for b.Loop() {
+			i, f := h.engine.start(b.Context(), m, noSettings, leastReserve)
+			if f != nil {
+				b.Fatal(f)
+			}
+			i.close(b.Context())
+		}
+	})
+	b.Run("revive", func(b *testing.B) {
+		for b.Loop() {
+			i, f := h.engine.revive(b.Context(), m, first.image)
+			if f != nil {
+				b.Fatal(f)
+			}
+			i.close(b.Context())
+		}
+	})
+	b.Run("restore", func(b *testing.B) {
+		b.SetBytes(int64(len(first.image.memory)))
+		for b.Loop() {
+			if !first.restore(first.image) {
+				b.Fatal("it has grown")
+			}
+		}
+	})
 }

@@ -58,13 +58,32 @@ func (h *Host) bind(ctx context.Context, app string, to Binding) (Module, string
 		h.library.release(ctx, m)
 		return m.as(name), "", nil
 	}
-	i, f := h.instance(ctx, m, settings)
-	if f != nil {
-		h.library.release(ctx, m)
+	p := h.pools.of(ctx, m, settings)
+	if f := p.wake(ctx); f != nil {
+		h.pools.release(ctx, p)
 		return Module{}, "", fmt.Errorf("it %w", f)
 	}
-	replaced, err := h.exchange(ctx, b, newGeneration(name, m, settings, i), true)
+	replaced, err := h.exchange(ctx, b, &generation{name, p}, true)
 	return m.as(name), replaced, err
+}
+
+// Try finds out whether a policy is there and takes the settings. Nothing changes for any application.
+func (h *Host) Try(ctx context.Context, to Binding) error {
+	wrap := func(err error) error { return fmt.Errorf("trying policy %s: %w", to.Policy, err) }
+	settings, err := to.settings()
+	if err != nil {
+		return wrap(err)
+	}
+	m, _, err := h.library.find(ctx, to.Policy)
+	if err != nil {
+		return wrap(err)
+	}
+	p := h.pools.of(ctx, m, settings)
+	defer h.pools.release(ctx, p)
+	if f := p.wake(ctx); f != nil {
+		return wrap(fmt.Errorf("it %w", f))
+	}
+	return nil
 }
 
 // adopt makes what decides already the application's own choice, if it is what is asked for.
@@ -87,7 +106,7 @@ func (h *Host) exchange(ctx context.Context, b *binding, g *generation, own bool
 		return builtinDigest, nil
 	}
 	h.retire(ctx, oldest)
-	return before.module.Digest, nil
+	return before.pool.module.Digest, nil
 }
 
 // swap puts a generation in charge. It returns the one before, which is kept, and the one before that, which must be retired: not with
@@ -120,10 +139,10 @@ func (h *Host) Rollback(ctx context.Context, app string) (bound Module, replaced
 	b.own = true
 	b.previous = b.current.Swap(earlier)
 	h.meters.swapped(ctx, swapBack)
-	replaced = b.previous.module.Digest
+	replaced = b.previous.pool.module.Digest
 	h.log.LogAttrs(ctx, slog.LevelInfo, "policy rolled back", slog.String("application", app), slog.String("policy", earlier.policy),
-		slog.String("digest", earlier.module.Digest), slog.String("replaced", replaced))
-	return earlier.module.as(earlier.policy), replaced, nil
+		slog.String("digest", earlier.pool.module.Digest), slog.String("replaced", replaced))
+	return earlier.pool.module.as(earlier.policy), replaced, nil
 }
 
 // SetDefault lets a policy decide for every application that has no binding of its own, now and later. The settings are tried first; if
@@ -138,21 +157,20 @@ func (h *Host) SetDefault(ctx context.Context, to Binding) (bound Module, replac
 	if err != nil {
 		return Module{}, "", wrap(err)
 	}
-	i, f := h.instance(ctx, m, settings)
-	if f != nil {
-		h.library.release(ctx, m)
+	p := h.pools.of(ctx, m, settings)
+	if f := p.wake(ctx); f != nil {
+		h.pools.release(ctx, p)
 		return Module{}, "", wrap(fmt.Errorf("it %w", f))
 	}
-	h.discard(ctx, i)
 	h.defaults.Lock()
 	defer h.defaults.Unlock()
-	replaced = h.setStandard(ctx, standard{policy: name, module: m, settings: settings})
+	replaced = h.setStandard(ctx, standard{policy: name, settings: settings, pool: p})
 	h.log.LogAttrs(ctx, slog.LevelInfo, "default policy set", slog.String("policy", name), slog.String("digest", m.Digest),
 		slog.String("replaced", replaced))
 	return m.as(name), replaced, nil
 }
 
-// setStandard takes over the hold on the new standard's module.
+// setStandard takes over the hold on the new standard's pool.
 func (h *Host) setStandard(ctx context.Context, s standard) (replaced string) {
 	h.mu.Lock()
 	before := h.standard
@@ -165,21 +183,21 @@ func (h *Host) setStandard(ctx context.Context, s standard) (replaced string) {
 	for _, b := range follow {
 		h.follow(ctx, b, s)
 	}
-	if before.module == nil {
+	if before.pool == nil {
 		return builtinDigest
 	}
-	h.library.release(ctx, before.module)
-	return before.module.Digest
+	h.pools.release(ctx, before.pool)
+	return before.pool.module.Digest
 }
 
 // follow lets the standard decide for an application, unless it has a choice of its own.
 func (h *Host) follow(ctx context.Context, b *binding, s standard) {
 	b.mu.Lock()
-	skip := b.own || b.current.Load().same(s.module, s.settings)
+	skip := b.own || b.current.Load().same(s.pool.module, s.settings)
 	b.mu.Unlock()
 	if !skip {
-		h.library.retain(s.module)
-		_, _ = h.exchange(ctx, b, newGeneration(s.policy, s.module, s.settings, nil), false) // one that is gone needs none
+		h.pools.retain(s.pool)
+		_, _ = h.exchange(ctx, b, &generation{s.policy, s.pool}, false) // one that is gone needs none
 	}
 }
 
@@ -201,9 +219,9 @@ func (h *Host) binding(app string) (*binding, error) {
 		return nil, errClosed
 	}
 	b = &binding{app: app}
-	if s := h.standard; s.module != nil {
-		h.library.retain(s.module)
-		b.current.Store(newGeneration(s.policy, s.module, s.settings, nil))
+	if s := h.standard; s.pool != nil {
+		h.pools.retain(s.pool)
+		b.current.Store(&generation{s.policy, s.pool})
 	}
 	h.applications[app] = b
 	return b, nil
@@ -229,30 +247,9 @@ func (h *Host) end(ctx context.Context, b *binding) {
 	h.retire(ctx, previous)
 }
 
-// retire waits for the call in progress, which a deadline bounds, and ends the generation.
+// retire ends the generation's hold on its pool.
 func (h *Host) retire(ctx context.Context, g *generation) {
-	if g == nil {
-		return
-	}
-	if i, alive := <-g.slot; alive {
-		close(g.slot)
-		h.discard(ctx, i)
-		h.library.release(ctx, g.module)
-	}
-}
-
-// instance makes an instance, which must be discarded.
-func (h *Host) instance(ctx context.Context, m *module, settings string) (*instance, *fault) {
-	i, f := h.engine.instantiate(ctx, m, settings)
-	if f == nil {
-		h.meters.instances.Add(ctx, 1)
-	}
-	return i, f
-}
-
-func (h *Host) discard(ctx context.Context, i *instance) {
-	if i != nil {
-		i.close(ctx)
-		h.meters.instances.Add(ctx, -1)
+	if g != nil {
+		h.pools.release(ctx, g.pool)
 	}
 }

@@ -286,7 +286,7 @@ func TestSwapsLeakNothing(t *testing.T) {
 
 // One application's endless loop holds up no other application.
 func TestLoopHoldsUpNobody(t *testing.T) {
-	h := newHost(t)
+	h := newHost(t, func(c *Config) { c.Fuel = 1 << 60 })
 	bind(t, h, "shop/loop", deciding(forever).assemble(t))
 	load(t, h, "a")
 	bindTo(t, h, "a", "")

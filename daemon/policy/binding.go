@@ -37,25 +37,13 @@ func (b Binding) settings() (string, error) {
 	return short.String(), nil
 }
 
-// generation is one policy with one set of settings, deciding for one application. It has at most one instance, made when it is
-// first needed and after each fault.
+// generation is one policy with one set of settings, deciding for one application.
 type generation struct {
-	policy   string // the name that it was bound by
-	module   *module
-	settings string
-	// slot holds the instance, or nil while there is none. Who takes it out is the only one to use it, and puts one back. It is
-	// closed when the generation is retired.
-	slot chan *instance
-}
-
-// newGeneration takes over the caller's hold on the module.
-func newGeneration(policy string, m *module, settings string, i *instance) *generation {
-	g := &generation{policy: policy, module: m, settings: settings, slot: make(chan *instance, 1)}
-	g.slot <- i
-	return g
+	policy string // the name that it was bound by
+	pool   *pool
 }
 
 // same reports whether g is what a binding asks for.
 func (g *generation) same(m *module, settings string) bool {
-	return g != nil && g.module == m && g.settings == settings
+	return g != nil && g.pool.module == m && g.pool.settings == settings
 }

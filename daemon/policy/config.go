@@ -13,6 +13,10 @@ type Config struct {
 	// MemoryLimit is how many bytes of memory one instance may have. A module built by Go dies with an unreadable
 	// message below 8 MiB, so less is refused.
 	MemoryLimit uint64
+	// Fuel is how much work one question may be, in ticks: a tick is a call of a function, a turn of a loop, or some two hundred instructions
+	// without either. The same question takes the same fuel on every machine. The built-in policy answers when it is used up. Starting and
+	// accepting settings have as much.
+	Fuel int64
 	// Deadline is how long one question may take. The built-in policy answers after it.
 	Deadline time.Duration
 	// StartTimeout is how long an instance may take to start and to accept its settings.
@@ -26,6 +30,9 @@ type Config struct {
 	ModuleLimit int
 	// Modules is how many modules may be kept, shipped ones among them.
 	Modules int
+	// Warm is for how many policies, of those that were asked last, instances are kept ready; the others are started again when they are asked.
+	// Applications with the same policy and settings count once.
+	Warm int
 	// CacheDir keeps compiled modules from one life of the daemon to the next. It holds machine code: it is made with mode
 	// 0700, and one that others may write to is refused. Empty keeps them in memory.
 	CacheDir string
@@ -47,12 +54,14 @@ const (
 func DefaultConfig() Config {
 	return Config{
 		MemoryLimit:    64 << 20,
+		Fuel:           20_000_000,
 		Deadline:       250 * time.Millisecond,
 		StartTimeout:   5 * time.Second,
 		CompileTimeout: time.Minute,
 		OutputLimit:    hostabi.MaxDecisionSize,
 		ModuleLimit:    8 << 20,
 		Modules:        64,
+		Warm:           32,
 		Default:        Binding{Policy: builtinName},
 	}
 }
@@ -84,6 +93,12 @@ func (c Config) Validate() error {
 	}
 	if c.Modules <= 0 {
 		wrong("modules", "%d is not positive", c.Modules)
+	}
+	if c.Warm <= 0 {
+		wrong("warm", "%d is not positive", c.Warm)
+	}
+	if c.Fuel <= 0 {
+		wrong("fuel", "%d ticks is not positive", c.Fuel)
 	}
 	if c.Default.Policy == "" {
 		wrong("default", "no policy is named")

@@ -11,6 +11,7 @@ import (
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
 
+	"github.com/retinue-sched/retinue/daemon/policy/meter"
 	"github.com/retinue-sched/retinue/hostabi"
 )
 
@@ -19,8 +20,10 @@ type engine struct {
 	cfg     Config
 	runtime wazero.Runtime
 	cache   wazero.CompilationCache
+	meters  *meters
 	worlds  worlds
 	offers  []hostFunction
+	copies  bool // memory is put back by copying also where it could be done by page
 }
 
 // module is a module that has been checked, compiled and tried.
@@ -29,11 +32,13 @@ type module struct {
 	answers     [hostabi.HookRelease + 1]bool
 	projections [hostabi.HookRelease + 1]hostabi.Projection
 	code        wazero.CompiledModule
+	fuel        string   // the exported global with what is left of it
+	globals     []string // the exported globals that change, but for those of the meter
 	voice       *voice
 	refs        int // names and generations that need it; the library counts
 }
 
-func newEngine(cfg Config) (*engine, error) {
+func newEngine(cfg Config, m *meters) (*engine, error) {
 	ctx := context.Background() // nothing here waits
 	cache, err := openCache(cfg.CacheDir)
 	if err != nil {
@@ -44,11 +49,10 @@ func newEngine(cfg Config) (*engine, error) {
 		runtimeConfig = wazero.NewRuntimeConfigInterpreter()
 	}
 	runtimeConfig = runtimeConfig.
-		WithCloseOnContextDone(true). // a deadline stops a loop
 		WithMemoryLimitPages(uint32(cfg.MemoryLimit / pageSize)).
 		WithCoreFeatures(api.CoreFeaturesV2).
 		WithCompilationCache(cache)
-	e := &engine{cfg: cfg, cache: cache, runtime: wazero.NewRuntimeWithConfig(ctx, runtimeConfig), offers: offers()}
+	e := &engine{cfg: cfg, meters: m, cache: cache, runtime: wazero.NewRuntimeWithConfig(ctx, runtimeConfig), offers: offers()}
 	if err := e.worlds.offer(ctx, e.runtime, e.offers); err != nil {
 		return nil, errors.Join(err, e.close(ctx))
 	}
@@ -90,13 +94,20 @@ func openCache(dir string) (wazero.CompilationCache, error) {
 
 // compile is the one place where a module's bytes become code. It cannot be broken off.
 func (e *engine) compile(ctx context.Context, c checked) (*module, error) {
-	code, err := e.runtime.CompileModule(ctx, c.wasm)
+	metered, err := meter.Rewrite(c.parsed, meterConfig(e.cfg))
+	if err != nil {
+		return nil, fmt.Errorf("it cannot be metered: %w", err)
+	}
+	code, err := e.runtime.CompileModule(ctx, metered.Wasm)
 	if err != nil {
 		return nil, fmt.Errorf("it does not compile: %w", err)
 	}
-	m := &module{code: code, projections: c.projections, Module: Module{
-		Name: c.manifest.Name, Digest: c.digest, Version: c.manifest.Version, Description: c.manifest.Description, Size: len(c.wasm),
+	m := &module{code: code, fuel: metered.Fuel, projections: c.projections, Module: Module{
+		Name: c.manifest.Name, Digest: c.digest, Version: c.manifest.Version, Description: c.manifest.Description, Size: c.parsed.Size,
 	}}
+	for _, g := range metered.Globals {
+		m.globals = append(m.globals, g.Name)
+	}
 	for _, hook := range hooks() {
 		if c.manifest.Has(hook) {
 			m.answers[hook] = true
@@ -106,34 +117,28 @@ func (e *engine) compile(ctx context.Context, c checked) (*module, error) {
 	return m, nil
 }
 
-// try runs a module once on views that any policy can answer: without executors, and with one.
-func (e *engine) try(ctx context.Context, m *module) *fault {
-	i, f := e.instantiate(ctx, m, noSettings)
-	if f != nil {
-		return f
-	}
-	defer i.close(ctx)
+// meterConfig are the bounds that are written into a module.
+func meterConfig(cfg Config) meter.Config {
+	c := meter.DefaultConfig()
+	c.MemoryPages = uint32(cfg.MemoryLimit / pageSize)
+	return c
+}
+
+// try runs a module once on views that any policy can answer: without executors, and with one. A trial is not a race: it has the time of a start.
+func (e *engine) try(ctx context.Context, m *module, settings string) *fault {
+	p := newPool(e, m, settings)
+	defer p.end(ctx)
 	for _, view := range trialViews() {
-		for _, hook := range hooks() {
-			if !m.answers[hook] {
+		for _, view.Hook = range hooks() {
+			if !m.answers[view.Hook] {
 				continue
 			}
-			if f := e.tryView(ctx, i, hook, view, m.projections[hook]); f != nil {
+			if _, _, f := p.ask(ctx, view.Hook, &view.Decision, view.Encode(nil, m.projections[view.Hook]), e.cfg.StartTimeout); f != nil {
 				return f
 			}
 		}
 	}
 	return nil
-}
-
-func (e *engine) tryView(ctx context.Context, i *instance, hook hostabi.Hook, view hostabi.View, p hostabi.Projection) *fault {
-	// The first call of an instance is slower than the others, and a trial is not a race.
-	ctx, cancel := context.WithTimeout(ctx, e.cfg.StartTimeout)
-	defer cancel()
-	view.Hook = hook
-	i.world.begin(view.Decision.ElapsedMS, view.Decision.WallMS, view.Decision.Seed)
-	_, f := i.ask(ctx, hook, view.Encode(nil, p))
-	return f
 }
 
 // trialViews are the views of a self-test.

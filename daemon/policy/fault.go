@@ -16,6 +16,9 @@ type cause string
 const (
 	causeStart     cause = "start"     // no instance could be made
 	causeDeadline  cause = "deadline"  // it did not answer in time
+	causeFuel      cause = "fuel"      // it did more than it may
+	causeDepth     cause = "depth"     // its calls were nested too deep
+	causeBusy      cause = "busy"      // all of its instances were at other questions
 	causeTrap      cause = "trap"      // it ran into what a machine cannot do
 	causeExit      cause = "exit"      // it ended itself
 	causeError     cause = "error"     // it said that it cannot answer
@@ -49,9 +52,13 @@ func faultOf(ctx context.Context, doing string, err error, words string) *fault 
 	f := &fault{trace: trace}
 	var exit *sys.ExitError
 	switch {
-	case errors.As(err, &exit) && exit.ExitCode() == sys.ExitCodeDeadlineExceeded:
-		f.cause, f.err = causeDeadline, fmt.Errorf("was stopped while %s: its time was up", doing)
-	case errors.As(err, &exit) && exit.ExitCode() == sys.ExitCodeContextCanceled:
+	case errors.Is(err, errFuel):
+		f.cause, f.err = causeFuel, fmt.Errorf("was stopped while %s: %w", doing, errFuel)
+	case errors.Is(err, errDeep):
+		f.cause, f.err = causeDepth, fmt.Errorf("was stopped while %s: %w", doing, errDeep)
+	case errors.Is(err, errTime), errors.Is(err, context.DeadlineExceeded):
+		f.cause, f.err = causeDeadline, fmt.Errorf("was stopped while %s: %w", doing, errTime)
+	case errors.Is(err, context.Canceled):
 		f.cause, f.err = causeCancelled, fmt.Errorf("was stopped while %s: %w", doing, context.Cause(ctx))
 	case errors.As(err, &exit):
 		f.cause, f.err = causeExit, fmt.Errorf("ended itself with code %d while %s", exit.ExitCode(), doing)

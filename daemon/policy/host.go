@@ -8,9 +8,8 @@
 //   - one application's policy holds up no other application;
 //   - a module sees its question, its settings and nothing else of the world; the same question gives it the same world;
 //   - nothing that a module says is copied before its place and size have been checked, nor believed before its form has;
-//   - whatever a module does costs at most its instance.
-//
-// What is not bounded yet: calls that burn time without a loop, and what a module keeps in memory between two calls that went well.
+//   - whatever a module does is stopped within its fuel and its deadline, and costs at most its instance;
+//   - a call begins from the same image of the module as the one before and leaves nothing behind.
 package policy
 
 import (
@@ -41,6 +40,7 @@ type Host struct {
 	meters   *meters
 	engine   *engine
 	library  *library
+	pools    *pools
 	desks    sync.Pool // of *desk
 	unmeter  func() error
 	closing  sync.Once
@@ -69,8 +69,8 @@ type binding struct {
 // standard is what decides for applications without a binding of their own.
 type standard struct {
 	policy   string
-	module   *module // nil until it is compiled
 	settings string
+	pool     *pool // nil until it is compiled
 }
 
 // hooks returns the questions that there are.
@@ -98,12 +98,13 @@ func New(cfg Config, log *slog.Logger, meter metric.Meter) (*Host, error) {
 	if err != nil {
 		return nil, err
 	}
-	e, err := newEngine(cfg)
+	e, err := newEngine(cfg, m)
 	if err != nil {
 		return nil, err
 	}
+	l := newLibrary(e, log, m)
 	h := &Host{
-		cfg: cfg, log: log, meters: m, engine: e, library: newLibrary(e, log, m),
+		cfg: cfg, log: log, meters: m, engine: e, library: l, pools: newPools(e, l, cfg.Warm),
 		applications: map[string]*binding{},
 		standard:     standard{policy: cfg.Default.Policy, settings: settings},
 	}
@@ -159,9 +160,14 @@ func (h *Host) close(ctx context.Context) error {
 	h.closed = true
 	bindings := h.applications
 	h.applications = map[string]*binding{}
+	last := h.standard.pool
+	h.standard.pool = nil
 	h.mu.Unlock()
 	for _, b := range bindings {
 		h.end(ctx, b)
+	}
+	if last != nil {
+		h.pools.release(ctx, last)
 	}
 	return errors.Join(h.unmeter(), h.engine.close(ctx))
 }
@@ -173,7 +179,7 @@ func (h *Host) Ready() error {
 	switch {
 	case h.failed != nil:
 		return h.failed
-	case h.standard.module == nil:
+	case h.standard.pool == nil:
 		return fmt.Errorf("the default policy %s is being compiled; the built-in one decides until then", h.standard.policy)
 	}
 	return nil
@@ -215,7 +221,7 @@ func (b *binding) bound() Bound {
 	defer b.mu.Unlock()
 	bound := Bound{Application: b.app, Module: builtinModule(), Settings: noSettings, Own: b.own}
 	if g := b.current.Load(); g != nil {
-		bound.Module, bound.Settings = g.module.as(g.policy), g.settings
+		bound.Module, bound.Settings = g.pool.module.as(g.policy), g.pool.settings
 	}
 	return bound
 }
@@ -229,8 +235,8 @@ func (h *Host) Bound(app string) Module {
 	switch {
 	case known:
 		return b.bound().Module
-	case s.module != nil:
-		return s.module.as(s.policy)
+	case s.pool != nil:
+		return s.pool.module.as(s.policy)
 	}
 	return builtinModule()
 }

@@ -41,8 +41,9 @@ func hostiles(t *testing.T) map[string]hostile {
 		"unreachable":             {deciding(trap), causeTrap, "trapped while deciding: unreachable"},
 		"division by zero":        {deciding(i32Const(1), i32Const(0), []byte{0x6d}, drop), causeTrap, "integer divide by zero"},
 		"load outside of memory":  {deciding(i32Const(-8), []byte{0x28, 2, 0}, drop), causeTrap, "out of bounds memory access"},
-		"endless loop":            {deciding(forever), causeDeadline, "was stopped while deciding: its time was up"},
-		"endless recursion":       {recursing(), causeTrap, "stack overflow"},
+		"endless loop":            {deciding(forever), causeFuel, "was stopped while deciding: its fuel is used up"},
+		"endless loop in time":    {deciding(forever), causeDeadline, "was stopped while deciding: its time is up"},
+		"endless recursion":       {recursing(), causeDepth, "was stopped while deciding: its calls are nested too deep"},
 		"memory bomb":             {deciding(untilFull()), causeTrap, "unreachable"},
 		"exit":                    {exiting(t, 3), causeExit, "ended itself with code 3"},
 		"exit with success":       {exiting(t, 0), causeExit, "ended itself with code 0"},
@@ -74,6 +75,8 @@ func TestEveryFaultIsAnsweredAnyway(t *testing.T) {
 			h, faults := newCountingHost(t, func(c *Config) {
 				if test.cause != causeDeadline {
 					c.Deadline = time.Minute // so that no slow machine makes another fault of it
+				} else {
+					c.Fuel = 1 << 60
 				}
 			})
 			bind(t, h, "shop/a", test.guest.assemble(t))

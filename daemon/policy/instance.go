@@ -7,6 +7,7 @@ import (
 
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
+	"github.com/tetratelabs/wazero/experimental"
 
 	"github.com/retinue-sched/retinue/hostabi"
 )
@@ -17,9 +18,14 @@ const initialize = "_initialize"
 // instance is one live module. One goroutine at a time uses it; after a fault it is only good for being closed.
 type instance struct {
 	guest  api.Module
-	worlds *worlds
+	engine *engine
 	world  *world
-	output int // bytes that a decision may have
+	pages  *mapping // its memory, or nil if that cannot be put back by page
+	image  *image   // what it is put back to
+	ticks  int64    // of the last question, or of the start
+
+	fuel    api.MutableGlobal   // what is left of the slice
+	globals []api.MutableGlobal // all others that change
 
 	// Looking an export up allocates, so each is looked up once.
 	alloc, configure, failure api.Function
@@ -27,36 +33,65 @@ type instance struct {
 	stack                     [3]uint64 // parameters and result of a call
 }
 
-// instantiate makes an instance of a module: it starts it, checks its version and hands it its settings.
-func (e *engine) instantiate(ctx context.Context, m *module, settings string) (*instance, *fault) {
+// start makes the first instance of a module with its settings: it starts it, checks its version, hands it its settings, lets it make room for
+// views of up to reserve bytes, and takes its image.
+func (e *engine) start(ctx context.Context, m *module, settings string, reserve int) (*instance, *fault) {
 	ctx, cancel := context.WithTimeout(ctx, e.cfg.StartTimeout)
 	defer cancel()
-	// Without a name instances do not clash; without start functions nothing runs before the world is there.
-	config := wazero.NewModuleConfig().WithName("").WithStartFunctions()
-	guest, err := e.runtime.InstantiateModule(ctx, m.code, config)
-	if err != nil {
-		return nil, faultOf(ctx, "being instantiated", err, "")
+	i, f := e.instantiate(ctx, m)
+	if f != nil {
+		return nil, f
 	}
-	i := &instance{
-		guest: guest, worlds: &e.worlds, world: newWorld(m.Digest, e.cfg.MemoryLimit), output: e.cfg.OutputLimit,
-		alloc:     guest.ExportedFunction(hostabi.ExportAlloc),
-		configure: guest.ExportedFunction(hostabi.ExportConfigure),
-		failure:   guest.ExportedFunction(hostabi.ExportError),
+	if f = i.start(ctx, settings); f == nil {
+		_, f = i.room(ctx, hostabi.BufferInput, reserve)
 	}
-	for _, hook := range hooks() {
-		i.hooks[hook] = guest.ExportedFunction(exportOf(hook))
-	}
-	e.worlds.add(guest, i.world)
-	if f := i.start(ctx, settings); f != nil {
+	if f != nil {
 		i.close(ctx)
 		return nil, f
 	}
+	i.image = i.take(reserve)
+	i.world.started = i.image.clock
+	return i, nil
+}
+
+// revive makes an instance from an image: nothing of the module is run.
+func (e *engine) revive(ctx context.Context, m *module, img *image) (*instance, *fault) {
+	i, f := e.instantiate(ctx, m)
+	if f != nil {
+		return nil, f
+	}
+	if i.image = img; !i.assume(img) {
+		i.close(ctx)
+		return nil, faultf(causeStart, "could not be made again: there is no memory for it")
+	}
+	return i, nil
+}
+
+// instantiate makes an instance of a module in which nothing has run.
+func (e *engine) instantiate(ctx context.Context, m *module) (*instance, *fault) {
+	i := &instance{engine: e, world: newWorld(m.Digest, e.cfg.MemoryLimit)}
+	// Without a name instances do not clash; without start functions nothing runs before the world is there.
+	config := wazero.NewModuleConfig().WithName("").WithStartFunctions()
+	guest, err := e.runtime.InstantiateModule(experimental.WithMemoryAllocator(ctx, experimental.MemoryAllocatorFunc(i.allocate)), m.code, config)
+	if err != nil {
+		return nil, faultOf(ctx, "being instantiated", err, "")
+	}
+	i.guest = guest
+	i.alloc, i.configure, i.failure = guest.ExportedFunction(hostabi.ExportAlloc), guest.ExportedFunction(hostabi.ExportConfigure), guest.ExportedFunction(hostabi.ExportError)
+	for _, hook := range hooks() {
+		i.hooks[hook] = guest.ExportedFunction(exportOf(hook))
+	}
+	i.fuel, _ = guest.ExportedGlobal(m.fuel).(api.MutableGlobal)
+	i.globals = variables(guest, m.globals)
+	e.worlds.add(guest, i.world)
+	e.meters.instances.Add(ctx, 1)
 	return i, nil
 }
 
 // close ends the instance. Nothing of it may be used after that.
 func (i *instance) close(ctx context.Context) {
-	i.worlds.remove(i.guest)
+	i.engine.worlds.remove(i.guest)
+	i.engine.meters.instances.Add(ctx, -1)
 	_ = i.guest.Close(ctx) // it fails only if closing files does, and there are none
 }
 
@@ -100,6 +135,7 @@ func (i *instance) accept(ctx context.Context, settings string) *fault {
 
 // ask asks about an encoded view and returns a checked decision that does not share memory with the guest.
 func (i *instance) ask(ctx context.Context, hook hostabi.Hook, view []byte) (hostabi.Decision, *fault) {
+	i.ticks = 0
 	answer, f := i.answer(ctx, hook, view)
 	if f != nil {
 		return hostabi.Decision{}, f
@@ -124,17 +160,23 @@ func (i *instance) answer(ctx context.Context, hook hostabi.Hook, view []byte) (
 	case packed == 0:
 		return nil, i.refusal(ctx, "could not decide")
 	}
-	return i.read(packed, i.output)
+	return i.read(packed, i.engine.cfg.OutputLimit)
+}
+
+// room lets the guest make a buffer and returns where it is.
+func (i *instance) room(ctx context.Context, kind hostabi.BufferKind, size int) (uint64, *fault) {
+	at, f := i.call(ctx, "making room", i.alloc, uint64(kind), uint64(size))
+	if f == nil && api.DecodeU32(at) == 0 {
+		f = faultf(causeMemory, "has no room for %d bytes", size)
+	}
+	return at, f
 }
 
 // hand copies bytes into a buffer of the guest and returns where it is.
 func (i *instance) hand(ctx context.Context, kind hostabi.BufferKind, b []byte) (uint64, *fault) {
-	at, f := i.call(ctx, "making room", i.alloc, uint64(kind), uint64(len(b)))
-	switch {
-	case f != nil:
+	at, f := i.room(ctx, kind, len(b))
+	if f != nil {
 		return 0, f
-	case api.DecodeU32(at) == 0:
-		return 0, faultf(causeMemory, "has no room for %d bytes", len(b))
 	}
 	// The memory may have grown and moved in the call, so it is asked for anew each time.
 	if !i.guest.Memory().Write(api.DecodeU32(at), b) {
@@ -192,7 +234,12 @@ func printableText(text []byte) string {
 func (i *instance) call(ctx context.Context, doing string, f api.Function, params ...uint64) (uint64, *fault) {
 	i.stack = [3]uint64{}
 	copy(i.stack[:], params)
-	if err := f.CallWithStack(ctx, i.stack[:]); err != nil {
+	until, _ := ctx.Deadline() // each caller has set one
+	i.world.tank.fill(i.engine.cfg.Fuel-i.ticks, until)
+	i.fuel.Set(0)
+	err := f.CallWithStack(ctx, i.stack[:])
+	i.ticks += i.world.tank.burnt(api.DecodeI32(i.fuel.Get()))
+	if err != nil {
 		return 0, faultOf(ctx, doing, err, i.world.lastWords())
 	}
 	return i.stack[0], nil

@@ -155,7 +155,7 @@ func (l *library) compile(ctx context.Context, p *pending, c checked, shipped bo
 	l.meters.compiled(ctx, took, err)
 	if err == nil {
 		m.Shipped, m.voice = shipped, newVoice(p.name, l.log, l.meters)
-		if f := l.engine.try(ctx, m); f != nil {
+		if f := l.engine.try(ctx, m, noSettings); f != nil {
 			err = fmt.Errorf("in its self-test it %w", f)
 		}
 	}
@@ -273,13 +273,6 @@ func (l *library) known(policy string) (*module, string) {
 		policy = m.Name
 	}
 	return m, policy
-}
-
-// retain says that one more needs the module.
-func (l *library) retain(m *module) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	m.refs++
 }
 
 // release says that one less needs the module.

@@ -25,6 +25,7 @@ type meters struct {
 	gauges    metric.Int64Gauge
 	info      metric.Int64ObservableGauge
 	instances metric.Int64UpDownCounter
+	fuel      metric.Int64Histogram
 }
 
 func newMeters(m metric.Meter) (*meters, error) {
@@ -40,10 +41,13 @@ func newMeters(m metric.Meter) (*meters, error) {
 		counters:  b.counter("retinue.policy.module.counter", "Counters kept by modules."),
 		instances: b.upDown("retinue.policy.instances", "Live instances of modules."),
 	}
-	var gaugeErr, infoErr error
+	var gaugeErr, infoErr, fuelErr error
+	out.fuel, fuelErr = m.Int64Histogram("retinue.policy.decision.fuel", metric.WithUnit("{tick}"),
+		metric.WithDescription("Fuel that modules took for an answer, by hook."),
+		metric.WithExplicitBucketBoundaries(1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8))
 	out.gauges, gaugeErr = m.Int64Gauge("retinue.policy.module.gauge", metric.WithDescription("Gauges kept by modules; the last instance to speak counts."))
 	out.info, infoErr = m.Int64ObservableGauge("retinue.policy.module.info", metric.WithDescription("One for each loaded module."))
-	if err := errors.Join(append(b.errs, gaugeErr, infoErr)...); err != nil {
+	if err := errors.Join(append(b.errs, gaugeErr, infoErr, fuelErr)...); err != nil {
 		return nil, fmt.Errorf("making the instruments of the policy host: %w", err)
 	}
 	return out, nil
@@ -86,6 +90,10 @@ func (m *meters) decided(ctx context.Context, hook hostabi.Hook, by result, took
 	labels := metric.WithAttributes(attribute.String("hook", hook.String()), attribute.String("result", string(by)))
 	m.decisions.Add(ctx, 1, labels)
 	m.latency.Record(ctx, took.Seconds(), labels)
+}
+
+func (m *meters) burnt(ctx context.Context, hook hostabi.Hook, ticks int64) {
+	m.fuel.Record(ctx, ticks, metric.WithAttributes(attribute.String("hook", hook.String())))
 }
 
 func (m *meters) faulted(ctx context.Context, c cause) {

@@ -8,6 +8,8 @@ import (
 
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
+
+	"github.com/retinue-sched/retinue/daemon/policy/wasm"
 )
 
 // The types that cross the border.
@@ -15,6 +17,9 @@ const (
 	i32 = api.ValueTypeI32
 	i64 = api.ValueTypeI64
 )
+
+// signature is the type of a function.
+type signature = wasm.Signature
 
 // hostFunction is something that the host offers to modules.
 type hostFunction struct {
@@ -25,11 +30,11 @@ type hostFunction struct {
 }
 
 // signatureOf returns the type of a function with the given parameters and no result.
-func taking(params ...api.ValueType) signature { return signature{params: params} }
+func taking(params ...api.ValueType) signature { return signature{Params: params} }
 
 // returning returns the type of a function with the given result and parameters.
 func returning(result api.ValueType, params ...api.ValueType) signature {
-	return signature{params: params, results: []api.ValueType{result}}
+	return signature{Params: params, Results: []api.ValueType{result}}
 }
 
 // The levels of retinue.log, and one for what an instance prints.
@@ -94,12 +99,15 @@ func (w *worlds) offer(ctx context.Context, runtime wazero.Runtime, functions []
 			builders[f.module] = runtime.NewHostModuleBuilder(f.module)
 		}
 		call := api.GoModuleFunc(func(_ context.Context, guest api.Module, stack []uint64) { f.call(w.mustFind(guest), guest, stack) })
-		builders[f.module].NewFunctionBuilder().WithGoModuleFunction(call, f.params, f.results).Export(f.name)
+		builders[f.module].NewFunctionBuilder().WithGoModuleFunction(call, f.Params, f.Results).Export(f.name)
 	}
 	for module, builder := range builders {
 		if _, err := builder.Instantiate(ctx); err != nil {
 			return fmt.Errorf("offering the functions of %s to modules: %w", module, err)
 		}
+	}
+	if err := w.offerFuel(ctx, runtime); err != nil {
+		return fmt.Errorf("offering fuel to modules: %w", err)
 	}
 	return nil
 }

@@ -148,7 +148,7 @@ func TestSandboxChangesNoDecision(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			i, f := h.engine.instantiate(t.Context(), m, noSettings)
+			i, f := h.engine.start(t.Context(), m, noSettings, 1<<20)
 			if f != nil {
 				t.Fatal(f)
 			}
@@ -158,7 +158,11 @@ func TestSandboxChangesNoDecision(t *testing.T) {
 				for _, view.Hook = range hooks() {
 					wanted, nativeErr := native.Call(view.Hook, view.Encode(nil, hostabi.Projection{}))
 					i.world.begin(view.Decision.ElapsedMS, view.Decision.WallMS, view.Decision.Seed)
-					got, f := i.answer(context.Background(), view.Hook, view.Encode(nil, m.projections[view.Hook]))
+					i.restore(i.image)
+					i.ticks = 0
+					ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+					got, f := i.answer(ctx, view.Hook, view.Encode(nil, m.projections[view.Hook]))
+					cancel()
 					if nativeErr != nil || f != nil {
 						t.Fatalf("%v: natively %v, in the sandbox %v", view.Hook, nativeErr, f)
 					}

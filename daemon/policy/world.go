@@ -20,9 +20,11 @@ const (
 // asked, and a place for what it says.
 type world struct {
 	wall      int64 // nanoseconds
-	monotonic int64 // nanoseconds; never 0, never back
+	monotonic int64 // nanoseconds; never 0
+	started   int64 // nanoseconds; where monotonic stood when the image was taken: no question shows an earlier time
 	seed      uint64
 	env       []string
+	tank      tank
 	said      []line
 	size      int // bytes of said and partial
 	partial   []byte
@@ -47,6 +49,7 @@ type point struct {
 func newWorld(digest string, memoryLimit uint64) *world {
 	return &world{
 		monotonic: 1,
+		started:   1,
 		wall:      1,
 		seed:      seedOf(digest),
 		// Go's own limit stands well below the memory's, so that its collector works harder before the memory ends.
@@ -66,7 +69,7 @@ func seedOf(digest string) uint64 {
 
 // begin sets the world to the moment and the seed of a question.
 func (w *world) begin(elapsedMS, wallMS int64, seed uint64) {
-	w.monotonic = max(w.monotonic, elapsedMS*1e6) // a guest that slept was ahead: its clock must not go back
+	w.monotonic = max(w.started, elapsedMS*1e6)
 	w.wall = wallMS * 1e6
 	w.seed = seed
 	w.said, w.points, w.partial = w.said[:0], w.points[:0], w.partial[:0]

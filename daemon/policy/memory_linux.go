@@ -1,0 +1,69 @@
+package policy
+
+import (
+	"fmt"
+	"os"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// mapping is a guest's memory in pages of its own. It can be put back to what it was for the price of the pages that were written to since, and
+// all instances that are put back to the same frozen share the pages that they do not write to.
+type mapping struct {
+	region []byte // as much as the memory may ever have; only the front can be used
+}
+
+// frozen is what a memory holds at some moment, as a file that is nowhere in the file system. It goes when nothing refers to it any more.
+type frozen struct {
+	file *os.File
+	size int
+}
+
+// newMapping reserves addresses for a memory of up to most bytes.
+func newMapping(most uint64) (*mapping, error) {
+	region, err := unix.Mmap(-1, 0, int(most), unix.PROT_NONE, unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_NORESERVE)
+	if err != nil {
+		return nil, fmt.Errorf("reserving %d bytes of addresses: %w", most, err)
+	}
+	return &mapping{region: region}, nil
+}
+
+// Reallocate lets the first size bytes be used. The memory does not move.
+func (m *mapping) Reallocate(size uint64) []byte {
+	if size > uint64(len(m.region)) || size > 0 && unix.Mprotect(m.region[:size], unix.PROT_READ|unix.PROT_WRITE) != nil {
+		return nil
+	}
+	return m.region[:size:size]
+}
+
+// Free gives everything back.
+func (m *mapping) Free() {
+	_ = unix.Munmap(m.region) // it was mapped, once
+	m.region = nil
+}
+
+// freeze keeps the first size bytes.
+func (m *mapping) freeze(size int) (*frozen, error) {
+	fd, err := unix.MemfdCreate("retinue-policy", unix.MFD_CLOEXEC)
+	if err != nil {
+		return nil, fmt.Errorf("making a file in memory: %w", err)
+	}
+	f := &frozen{file: os.NewFile(uintptr(fd), "retinue-policy"), size: size}
+	if _, err := f.file.WriteAt(m.region[:size], 0); err != nil {
+		return nil, fmt.Errorf("writing a file in memory: %w", err)
+	}
+	return f, nil
+}
+
+// assume makes the front of the memory what is frozen, and lets it be put back to that.
+func (m *mapping) assume(f *frozen) error {
+	_, err := unix.MmapPtr(int(f.file.Fd()), 0, unsafe.Pointer(unsafe.SliceData(m.region)), uintptr(f.size),
+		unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_FIXED)
+	return err
+}
+
+// restore puts the memory back to what is frozen and was assumed: the pages that were written to since are dropped.
+func (m *mapping) restore(f *frozen) error {
+	return unix.Madvise(m.region[:f.size], unix.MADV_DONTNEED)
+}

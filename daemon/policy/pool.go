@@ -1,0 +1,226 @@
+package policy
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/retinue-sched/retinue/hostabi"
+)
+
+// errRetired reports that a pool has ended: another policy has taken over meanwhile.
+var errRetired = errors.New("the policy has been retired")
+
+const (
+	// leastReserve is how many bytes of a view the first image has room for. It is no more than a small view: a module that is asked about
+	// few executors should not be copied with room for many.
+	leastReserve = 16 << 10
+	// warm is how many instances a pool keeps that nobody uses: one for the next question, and a spare should a call spoil that one.
+	warm = 2
+)
+
+// pool holds the instances of one module with one set of settings. They are all alike, since each is put back after a call to the image that was
+// taken before the first: any of them answers for any application, and what a call leaves behind is gone.
+type pool struct {
+	engine   *engine
+	module   *module
+	settings string
+	key      poolKey
+	refs     int           // generations that need it; the pools count
+	places   chan struct{} // holds one for each call in progress
+	turn     chan struct{} // held while an image is made
+	done     chan struct{} // closed when the pool ends
+	spares   sync.WaitGroup
+
+	mu     sync.Mutex
+	image  *image // nil until the first instance has started
+	idle   []*instance
+	making bool // a spare
+	ended  bool
+}
+
+func newPool(e *engine, m *module, settings string) *pool {
+	return &pool{
+		engine: e, module: m, settings: settings, key: poolKey{m.Digest, settings},
+		places: make(chan struct{}, max(4, 2*runtime.GOMAXPROCS(0))), turn: make(chan struct{}, 1), done: make(chan struct{}),
+	}
+}
+
+// ask asks about an encoded view, whose row of the decision is given besides, and returns a checked decision and how much fuel it took. Waiting
+// for an instance and the call take as long as the limit at most, each.
+func (p *pool) ask(ctx context.Context, hook hostabi.Hook, row *hostabi.DecisionRow, view []byte, limit time.Duration) (hostabi.Decision, int64, *fault) {
+	i, f := p.borrow(ctx, len(view), limit)
+	if f != nil {
+		return hostabi.Decision{}, 0, f
+	}
+	bounded, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	i.world.begin(row.ElapsedMS, row.WallMS, row.Seed)
+	decision, f := i.ask(bounded, hook, view)
+	p.module.voice.pass(ctx, i.world)
+	ticks := i.ticks
+	p.giveBack(ctx, i, f != nil)
+	return decision, ticks, f
+}
+
+// wake makes sure that the module starts and takes its settings.
+func (p *pool) wake(ctx context.Context) *fault {
+	i, f := p.borrow(ctx, 0, p.engine.cfg.StartTimeout)
+	if f == nil {
+		p.giveBack(ctx, i, false)
+	}
+	return f
+}
+
+// borrow returns an instance with room for a view. It must be given back.
+func (p *pool) borrow(ctx context.Context, size int, limit time.Duration) (*instance, *fault) {
+	select {
+	case p.places <- struct{}{}: // there mostly is one
+	default:
+		patience := time.NewTimer(limit)
+		defer patience.Stop()
+		select {
+		case p.places <- struct{}{}:
+		case <-p.done:
+			return nil, retired()
+		case <-ctx.Done():
+			return nil, faultf(causeCancelled, "was not asked: %w", context.Cause(ctx))
+		case <-patience.C:
+			return nil, faultf(causeBusy, "was busy with other questions for %v", limit)
+		}
+	}
+	i, f := p.ready(ctx, size)
+	if f != nil {
+		<-p.places
+	}
+	return i, f
+}
+
+func retired() *fault { return faultf(causeCancelled, "was not asked: %w", errRetired) }
+
+// ready returns an instance as the image has it, which is made first if there is none or if it lacks room.
+func (p *pool) ready(ctx context.Context, size int) (*instance, *fault) {
+	img, i, f := p.pick(size)
+	switch {
+	case f != nil || i != nil:
+		return i, f
+	case img != nil:
+		return p.engine.revive(ctx, p.module, img)
+	}
+	select {
+	case p.turn <- struct{}{}:
+		defer func() { <-p.turn }()
+	case <-ctx.Done():
+		return nil, faultf(causeCancelled, "was not asked: %w", context.Cause(ctx))
+	}
+	if img, i, f = p.pick(size); f != nil || i != nil { // another has made one meanwhile
+		return i, f
+	} else if img != nil {
+		return p.engine.revive(ctx, p.module, img)
+	}
+	return p.start(ctx, size)
+}
+
+// pick returns an instance that is ready, or else the image to make one of, or nothing if that lacks room.
+func (p *pool) pick(size int) (*image, *instance, *fault) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch last := len(p.idle) - 1; {
+	case p.ended:
+		return nil, nil, retired()
+	case p.image == nil || p.image.reserve < size:
+		return nil, nil, nil
+	case last >= 0:
+		i := p.idle[last]
+		p.idle = p.idle[:last]
+		return p.image, i, nil
+	}
+	return p.image, nil, nil
+}
+
+// start starts an instance with room for a view of a size, and half as much again, and makes the image.
+func (p *pool) start(ctx context.Context, size int) (*instance, *fault) {
+	reserve := leastReserve
+	for reserve < size {
+		reserve *= 2
+	}
+	i, f := p.engine.start(ctx, p.module, p.settings, reserve)
+	if f != nil {
+		return nil, f
+	}
+	p.mu.Lock()
+	old := p.idle
+	p.image, p.idle = i.image, nil
+	p.mu.Unlock()
+	for _, o := range old {
+		o.close(ctx)
+	}
+	return i, nil
+}
+
+// giveBack puts an instance back to its image for the next question. One that is spoilt is closed, and a spare takes its place.
+func (p *pool) giveBack(ctx context.Context, i *instance, spoilt bool) {
+	defer func() { <-p.places }()
+	if spoilt || !i.restore(i.image) || !p.keep(i) {
+		i.close(ctx)
+		p.makeSpare(ctx)
+	}
+}
+
+// keep keeps an instance that is ready, if there is need of it.
+func (p *pool) keep(i *instance) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.ended || i.image != p.image || len(p.idle) >= warm {
+		return false
+	}
+	p.idle = append(p.idle, i)
+	return true
+}
+
+// makeSpare makes an instance for the next question, unless there is one.
+func (p *pool) makeSpare(ctx context.Context) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.ended || p.making || p.image == nil || len(p.idle) > 0 {
+		return
+	}
+	p.making = true
+	img := p.image
+	ctx = context.WithoutCancel(ctx)
+	p.spares.Go(func() {
+		i, f := p.engine.revive(ctx, p.module, img)
+		p.mu.Lock()
+		p.making = false
+		p.mu.Unlock()
+		if f == nil && !p.keep(i) {
+			i.close(ctx)
+		}
+	})
+}
+
+// shed ends the instances that nobody uses and forgets the image: the next question makes them anew.
+func (p *pool) shed(ctx context.Context) {
+	p.mu.Lock()
+	idle := p.idle
+	p.idle, p.image = nil, nil
+	p.mu.Unlock()
+	for _, i := range idle {
+		i.close(ctx)
+	}
+}
+
+// end lets no more questions in, waits for those in progress, which a deadline bounds, and ends all instances.
+func (p *pool) end(ctx context.Context) {
+	p.mu.Lock()
+	p.ended = true
+	p.mu.Unlock()
+	close(p.done)
+	for range cap(p.places) {
+		p.places <- struct{}{}
+	}
+	p.spares.Wait()
+	p.shed(ctx)
+}
