@@ -45,9 +45,16 @@ func TestExitCodesOfAnswers(t *testing.T) {
 		answer codes.Code
 		want   int
 	}{
-		{codes.NotFound, exitNotFound}, {codes.PermissionDenied, exitRefused}, {codes.Unauthenticated, exitRefused}, {codes.InvalidArgument, exitUsage},
-		{codes.FailedPrecondition, exitFailed}, {codes.Internal, exitFailed}, {codes.AlreadyExists, exitFailed}, {codes.Unavailable, exitUnreachable},
-		{codes.DeadlineExceeded, exitUnreachable}, {codes.Canceled, exitInterrupted},
+		{codes.NotFound, exitNotFound},
+		{codes.PermissionDenied, exitRefused},
+		{codes.Unauthenticated, exitRefused},
+		{codes.InvalidArgument, exitUsage},
+		{codes.FailedPrecondition, exitFailed},
+		{codes.Internal, exitFailed},
+		{codes.AlreadyExists, exitFailed},
+		{codes.Unavailable, exitUnreachable},
+		{codes.DeadlineExceeded, exitUnreachable},
+		{codes.Canceled, exitInterrupted},
 	} {
 		socket := refusing(t, c.answer)
 		for _, line := range calling {
@@ -153,8 +160,8 @@ func refusing(t *testing.T, code codes.Code) string {
 		t.Fatal(err)
 	}
 	server := grpc.NewServer(grpc.UnknownServiceHandler(func(any, grpc.ServerStream) error { return status.Error(code, "the daemon's sentence") }))
-	done := make(chan error, 1)
-	go func() { done <- server.Serve(listener) }()
-	t.Cleanup(func() { server.Stop(); <-done })
+	var running sync.WaitGroup
+	running.Go(func() { _ = server.Serve(listener) })
+	t.Cleanup(func() { server.Stop(); running.Wait() })
 	return socket
 }

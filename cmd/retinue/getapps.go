@@ -87,6 +87,7 @@ func (p *program) watchApps(ctx context.Context, c *client.Client, format string
 
 // appOutput is how applications are shown.
 var appOutput = output[*apiv1.Application]{
+	plural:  "applications",
 	name:    func(a *apiv1.Application) string { return "app/" + keyOf(a).String() },
 	message: func(a *apiv1.Application) proto.Message { return a },
 	columns: []column[*apiv1.Application]{

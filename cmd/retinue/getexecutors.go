@@ -161,6 +161,7 @@ func (p *program) watchExecutors(ctx context.Context, c *client.Client, format, 
 // executorOutput is how executors are shown; apart says that they are of several applications.
 func executorOutput(apart bool) output[member] {
 	out := output[member]{
+		plural:  "executors",
 		name:    func(m member) string { return fmt.Sprintf("executor/%d", m.GetId()) },
 		message: func(m member) proto.Message { return m.Executor },
 		columns: []column[member]{

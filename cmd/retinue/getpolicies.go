@@ -51,6 +51,7 @@ func (p *program) getPolicies(ctx context.Context, c *client.Client, format stri
 
 // policyOutput is how policies are shown.
 var policyOutput = output[*apiv1.Policy]{
+	plural:  "policies",
 	name:    func(x *apiv1.Policy) string { return "policy/" + x.GetName() },
 	message: func(x *apiv1.Policy) proto.Message { return x },
 	columns: []column[*apiv1.Policy]{

@@ -197,6 +197,7 @@ func (f taskFilter) of(app appKey, tasks []*apiv1.Task) []unit {
 // taskOutput is how tasks are shown; apart says that they are of several applications.
 func taskOutput(apart bool) output[unit] {
 	out := output[unit]{
+		plural:  "tasks",
 		name:    func(u unit) string { return "task/" + u.GetKey() },
 		message: func(u unit) proto.Message { return u.Task },
 		columns: []column[unit]{

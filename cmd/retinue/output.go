@@ -21,6 +21,7 @@ var formats = []string{"table", "wide", "json", "yaml", "name"}
 
 // output is how the things of one kind are shown.
 type output[T any] struct {
+	plural  string // what several of them are called
 	columns []column[T]
 	name    func(T) string // kind/name, for -o name; also what tells one thing from another
 	message func(T) proto.Message
@@ -67,7 +68,7 @@ func (o output[T]) show(p *program, format string, rows []T, answer proto.Messag
 		}
 	default:
 		if len(rows) == 0 {
-			fmt.Fprintln(p.err, "there are none")
+			fmt.Fprintf(p.err, "there are no %s\n", o.plural)
 			return nil
 		}
 		p.printf("%s", newTable(o.columns, format == "wide").lines(rows...))

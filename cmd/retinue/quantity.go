@@ -27,8 +27,8 @@ func tooMuch(text string) bool {
 // multiplier is what the sign of a power multiplies with.
 func multiplier(sign string) float64 {
 	const thousands = "num kMGTPE" // n is a billionth, the blank one
-	if sign, binary := strings.CutSuffix(sign, "i"); binary {
-		return math.Pow(1024, float64(strings.Index("KMGTPE", sign)+1))
+	if letter, binary := strings.CutSuffix(sign, "i"); binary {
+		return math.Pow(1024, float64(strings.Index("KMGTPE", letter)+1))
 	}
 	if sign == "" {
 		return 1

@@ -19,12 +19,13 @@ import (
 	apiv1 "github.com/retinue-sched/retinue/api/v1"
 )
 
-// looks plays looks in their order: each hears something or does not, and ends with an error.
+// look hears something or does not, and ends with an error.
 type look struct {
 	hears bool
 	ends  error
 }
 
+// watching is a watch whose looks are these, in their order, the last one again and again.
 func watching(looks ...look) (complaints string, took time.Duration, err error) {
 	var out bytes.Buffer
 	p := &program{streams: streams{err: &out}}
@@ -67,8 +68,11 @@ func TestWatchGoesOn(t *testing.T) {
 func TestWatchEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, is := range []look{
-			{false, status.Error(codes.Unavailable, "no")}, {true, status.Error(codes.PermissionDenied, "no")},
-			{true, status.Error(codes.InvalidArgument, "no")}, {true, notFoundf("deleted")}, {true, errors.New("the pipe is closed")},
+			{false, status.Error(codes.Unavailable, "no")},
+			{true, status.Error(codes.PermissionDenied, "no")},
+			{true, status.Error(codes.InvalidArgument, "no")},
+			{true, notFoundf("deleted")},
+			{true, errors.New("the pipe is closed")},
 		} {
 			if complaints, took, err := watching(is, look{true, errors.New("looked again")}); !errors.Is(err, is.ends) || complaints != "" || took != 0 {
 				t.Errorf("%v: ended with %v after %v, and said %q; want that very error at once", is, err, took, complaints)
