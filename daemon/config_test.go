@@ -69,3 +69,20 @@ func TestDecisionDeadlineIsTheLongest(t *testing.T) {
 		}
 	}
 }
+
+// How long to wait for what is lost, or is nobody's, is not negative; orphans may be kept for ever.
+func TestPatienceIsNotNegative(t *testing.T) {
+	cfg := daemon.DefaultConfig()
+	cfg.State, cfg.Listen.Socket = "state", "/run/d.sock"
+	cfg.Executors.OrphanTimeout = 0
+	if err := cfg.Validate(); err != nil {
+		t.Errorf("orphans that are kept: %v", err)
+	}
+	cfg.Executors.OrphanTimeout, cfg.Application.ReturnTimeout = -1, 0
+	err := cfg.Validate()
+	for _, key := range []string{"executors.orphanTimeout", "application.returnTimeout"} {
+		if err == nil || !strings.Contains(err.Error(), key) {
+			t.Errorf("%s is not refused: %v", key, err)
+		}
+	}
+}

@@ -143,8 +143,8 @@ func (d *Daemon) prepareOrphans() (err error) {
 	d.orphans, err = orphan.New(orphan.Config{
 		Namespaces: d.cfg.Namespaces, Timeout: d.cfg.Executors.OrphanTimeout, Clock: d.set.Now,
 		Known: func(namespace, app string) bool {
-			_, err := d.set.Find(runner.Key{Namespace: namespace, ID: app})
-			return err == nil
+			_, missing := d.set.Find(runner.Key{Namespace: namespace, ID: app})
+			return missing == nil
 		},
 		Delete: func(namespace string, p application.DeletePod) {
 			d.actuator.Enqueue(runner.Key{Namespace: namespace}.String(), p)

@@ -59,11 +59,11 @@ func run(t *testing.T, cfg daemon.Config) *running {
 	return r
 }
 
-// apply has a number of executors kept for application twin.
-func (r *running) apply(t *testing.T, target uint32) {
+// apply has two executors kept for application twin.
+func (r *running) apply(t *testing.T) {
 	t.Helper()
 	_, err := r.Applications.ApplyApplication(t.Context(), &apiv1.ApplyApplicationRequest{Spec: &apiv1.ApplicationSpec{
-		Id: "twin", Profiles: []*apiv1.ProfileSpec{{Target: target, Max: 8}},
+		Id: "twin", Profiles: []*apiv1.ProfileSpec{{Target: 2, Max: 8}},
 	}})
 	if err != nil {
 		t.Fatal(err)
@@ -152,10 +152,10 @@ func TestTwoDaemons(t *testing.T) {
 	t.Cleanup(end)
 	all := lookAt(t, kubeconfig)
 	one, two := run(t, settings(t, kubeconfig)), run(t, settings(t, kubeconfig))
-	one.apply(t, 2)
+	one.apply(t)
 	all.become(t, "twin-i1-exec-1", "twin-i1-exec-2")
 	eventually(t, "[2]", func() string { return foreignPods(t, two) })
-	two.apply(t, 2)
+	two.apply(t)
 	all.become(t, "twin-i1-exec-1", "twin-i1-exec-2", "twin-i2-exec-1", "twin-i2-exec-2")
 	eventually(t, "[2]", func() string { return foreignPods(t, one) })
 	for name, r := range map[string]*running{"twin-i2-exec-1": one, "twin-i1-exec-1": two} {
@@ -194,14 +194,14 @@ func TestStateFolderIsLost(t *testing.T) {
 	all := lookAt(t, kubeconfig)
 	cfg := settings(t, kubeconfig)
 	before := run(t, cfg)
-	before.apply(t, 2)
+	before.apply(t)
 	all.become(t, "twin-i1-exec-1", "twin-i1-exec-2")
 	before.stop()
 	if err := os.RemoveAll(cfg.State); err != nil {
 		t.Fatal(err)
 	}
 	after := run(t, cfg)
-	after.apply(t, 2)
+	after.apply(t)
 	all.become(t, "twin-i1-exec-1", "twin-i1-exec-2", "twin-i2-exec-1", "twin-i2-exec-2")
 	text := after.foreign(t)
 	if !strings.Contains(text, "twin-i1-exec-1, twin-i1-exec-2") || !strings.Contains(text, "from before its state folder was lost") {
@@ -222,7 +222,7 @@ func TestOrphansAreDeleted(t *testing.T) {
 	all := lookAt(t, kubeconfig)
 	cfg := settings(t, kubeconfig)
 	before := run(t, cfg)
-	before.apply(t, 2)
+	before.apply(t)
 	all.become(t, "twin-i1-exec-1", "twin-i1-exec-2")
 	before.stop()
 	for name, label := range map[string]string{"theirs": "0123456789abcdef", "unmarked": "", "imitation": ours(t, all)} {
