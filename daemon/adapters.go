@@ -84,11 +84,15 @@ func binding(b spec.Binding) policy.Binding {
 }
 
 // Try finds out whether a policy takes its settings.
-func (b bindings) Try(ctx context.Context, to spec.Binding) error { return b.Host.Try(ctx, binding(to)) }
+func (b bindings) Try(ctx context.Context, to spec.Binding) error {
+	return b.Host.Try(ctx, binding(to))
+}
 
 // Bind lets a policy decide for an application.
-func (b bindings) Bind(ctx context.Context, app runner.Key, to spec.Binding) (policy.Module, string, error) {
-	return b.Host.Bind(ctx, app.String(), binding(to))
+func (b bindings) Bind(ctx context.Context, app runner.Key, to spec.Binding, mode application.Mode) (policy.Module, string, error) {
+	binding := binding(to)
+	binding.Mode = spec.ModeName(mode)
+	return b.Host.Bind(ctx, app.String(), binding)
 }
 
 // SetDefault lets a policy decide for applications without a binding.
@@ -97,8 +101,13 @@ func (b bindings) SetDefault(ctx context.Context, to spec.Binding) (policy.Modul
 }
 
 // Rollback goes back to the generation before.
-func (b bindings) Rollback(ctx context.Context, app runner.Key) (policy.Module, string, error) {
-	return b.Host.Rollback(ctx, app.String())
+func (b bindings) Rollback(ctx context.Context, app runner.Key) (policy.Module, application.Mode, string, error) {
+	bound, replaced, err := b.Host.Rollback(ctx, app.String())
+	if err != nil {
+		return policy.Module{}, 0, "", err
+	}
+	mode, err := spec.ParseMode(bound.Mode) // it was made by ModeName
+	return bound.Module, mode, replaced, err
 }
 
 // Bound is what decides for an application.

@@ -157,6 +157,9 @@ func (a *Application) awaitPod(e *snapshot.Executor) {
 }
 
 func (a *Application) policyBound(ev PolicyBound) {
+	if ev.By == a.policy.by && ev.Policy == a.policy.policy && (ev.Mode == 0 || ev.Mode == a.cfg.Mode) {
+		return // that is known
+	}
 	if a.policy.by != "" && ev.By != a.policy.by {
 		a.policy.swaps++
 	}

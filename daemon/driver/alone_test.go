@@ -120,7 +120,7 @@ func (s *shelf) fits(b spec.Binding) error {
 	return nil
 }
 
-func (s *shelf) Bind(_ context.Context, app runner.Key, b spec.Binding) (policy.Module, string, error) {
+func (s *shelf) Bind(_ context.Context, app runner.Key, b spec.Binding, _ application.Mode) (policy.Module, string, error) {
 	s.wait("Bind")
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -179,8 +179,8 @@ func (s *shelf) SetDefault(context.Context, spec.Binding) (policy.Module, string
 	return policy.Module{}, "", errShelf
 }
 
-func (s *shelf) Rollback(context.Context, runner.Key) (policy.Module, string, error) {
-	return policy.Module{}, "", errShelf
+func (s *shelf) Rollback(context.Context, runner.Key) (policy.Module, application.Mode, string, error) {
+	return policy.Module{}, 0, "", errShelf
 }
 
 func (s *shelf) Modules() []policy.Module { return nil }

@@ -24,12 +24,12 @@ type Policies interface {
 	Load(ctx context.Context, name string, module []byte) (policy.Module, error)
 	// Try finds out whether a policy is there and takes its settings. Nothing changes for any application.
 	Try(ctx context.Context, b spec.Binding) error
-	// Bind lets a policy decide for an application from the next decision on. It returns the digest that it replaced.
-	Bind(ctx context.Context, app runner.Key, b spec.Binding) (policy.Module, string, error)
+	// Bind lets a policy decide for an application from the next decision on, in a mode. It returns the digest that it replaced.
+	Bind(ctx context.Context, app runner.Key, b spec.Binding, mode application.Mode) (policy.Module, string, error)
 	// SetDefault binds all applications that have no binding of their own.
 	SetDefault(ctx context.Context, b spec.Binding) (policy.Module, string, error)
-	// Rollback goes back to the generation before.
-	Rollback(ctx context.Context, app runner.Key) (policy.Module, string, error)
+	// Rollback goes back to the generation before, and returns the mode in which that was bound.
+	Rollback(ctx context.Context, app runner.Key) (policy.Module, application.Mode, string, error)
 	// Bound is what decides for an application.
 	Bound(app runner.Key) policy.Module
 	// Forget drops an application's binding.
@@ -97,6 +97,9 @@ func (s *policyService) BindPolicy(ctx context.Context, req *apiv1.BindPolicyReq
 		return nil, refuse(codes.InvalidArgument, "MODE_UNKNOWN", "%v", err)
 	}
 	binding := spec.Binding{Policy: req.GetBinding().GetPolicy(), Settings: req.GetBinding().GetSettings()}
+	if binding.Policy == "" {
+		return nil, refuse(codes.InvalidArgument, "POLICY_MISSING", "no policy is named: `retinue get policies` lists those there are")
+	}
 	if req.GetApplication() == "" {
 		return s.bindDefault(ctx, binding, mode)
 	}
@@ -105,11 +108,18 @@ func (s *policyService) BindPolicy(ctx context.Context, req *apiv1.BindPolicyReq
 		return nil, err
 	}
 	defer back()
-	bound, replaced, err := s.parts.Policies.Bind(ctx, m.Key(), binding)
+	if mode == 0 { // it stays as it is
+		status, freshErr := m.Fresh(ctx)
+		if freshErr != nil {
+			return nil, failed(freshErr)
+		}
+		mode = status.Mode
+	}
+	bound, replaced, err := s.parts.Policies.Bind(ctx, m.Key(), binding, mode)
 	if err != nil {
 		return nil, policyRefused(err)
 	}
-	s.bound(ctx, m, bound, mode)
+	s.bound(ctx, m, bound, mode, replaced)
 	return &apiv1.BindPolicyResponse{Policy: s.policy(ctx, bound), Replaced: replaced}, nil
 }
 
@@ -137,18 +147,20 @@ func (s *policyService) RollbackPolicy(ctx context.Context, req *apiv1.RollbackP
 		return nil, err
 	}
 	defer back()
-	bound, replaced, err := s.parts.Policies.Rollback(ctx, m.Key())
+	bound, mode, replaced, err := s.parts.Policies.Rollback(ctx, m.Key())
 	if err != nil {
 		return nil, refuse(codes.FailedPrecondition, "NOTHING_BEFORE", "%v", err)
 	}
-	s.bound(ctx, m, bound, 0)
+	s.bound(ctx, m, bound, mode, replaced)
 	return &apiv1.RollbackPolicyResponse{Policy: s.policy(ctx, bound), Replaced: replaced}, nil
 }
 
-func (s *policyService) bound(ctx context.Context, m *runner.Member, module policy.Module, mode application.Mode) {
+// bound tells an application what decides for it, and the log who wanted that.
+func (s *policyService) bound(ctx context.Context, m *runner.Member, module policy.Module, mode application.Mode, replaced string) {
 	m.Post(application.PolicyBound{Policy: module.Name, By: module.Digest, Mode: mode})
-	s.log.LogAttrs(ctx, slog.LevelInfo, "binding changed", slog.String("application", m.Key().String()), slog.String("policy", module.Name),
-		slog.String("digest", module.Digest), slog.String("by", callerOf(ctx).name))
+	s.log.LogAttrs(ctx, slog.LevelInfo, "policy bound", slog.String("application", m.Key().String()), slog.String("policy", module.Name),
+		slog.String("digest", module.Digest), slog.String("mode", spec.ModeName(mode)), slog.String("replaced", replaced),
+		slog.String("by", callerOf(ctx).name))
 }
 
 // tellPolicy tells an application which policy decides for it.

@@ -204,7 +204,7 @@ func (onlyDirect) Load(context.Context, string, []byte) (policy.Module, error) {
 
 func (onlyDirect) Try(context.Context, spec.Binding) error { return errOnlyDirect }
 
-func (onlyDirect) Bind(context.Context, runner.Key, spec.Binding) (policy.Module, string, error) {
+func (onlyDirect) Bind(context.Context, runner.Key, spec.Binding, application.Mode) (policy.Module, string, error) {
 	return policy.Module{}, "", errOnlyDirect
 }
 
@@ -212,8 +212,8 @@ func (onlyDirect) SetDefault(context.Context, spec.Binding) (policy.Module, stri
 	return policy.Module{}, "", errOnlyDirect
 }
 
-func (onlyDirect) Rollback(context.Context, runner.Key) (policy.Module, string, error) {
-	return policy.Module{}, "", errOnlyDirect
+func (onlyDirect) Rollback(context.Context, runner.Key) (policy.Module, application.Mode, string, error) {
+	return policy.Module{}, 0, "", errOnlyDirect
 }
 
 func (onlyDirect) Bound(runner.Key) policy.Module {

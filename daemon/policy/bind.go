@@ -34,8 +34,6 @@ func (h *Host) Bind(ctx context.Context, app string, to Binding) (bound Module, 
 		h.meters.swapped(ctx, swapUnchanged)
 	default:
 		h.meters.swapped(ctx, swapDone)
-		h.log.LogAttrs(ctx, slog.LevelInfo, "policy bound", slog.String("application", app), slog.String("policy", bound.Name),
-			slog.String("digest", bound.Digest), slog.String("replaced", replaced))
 	}
 	return bound, replaced, nil
 }
@@ -54,7 +52,7 @@ func (h *Host) bind(ctx context.Context, app string, to Binding) (Module, string
 		h.library.release(ctx, m)
 		return Module{}, "", err
 	}
-	if b.adopt(m, settings) {
+	if b.adopt(m, settings, to.Mode) {
 		h.library.release(ctx, m)
 		return m.as(name), "", nil
 	}
@@ -63,7 +61,7 @@ func (h *Host) bind(ctx context.Context, app string, to Binding) (Module, string
 		h.pools.release(ctx, p)
 		return Module{}, "", fmt.Errorf("it %w", f)
 	}
-	replaced, err := h.exchange(ctx, b, &generation{name, p}, true)
+	replaced, err := h.exchange(ctx, b, &generation{policy: name, pool: p, mode: to.Mode}, true)
 	return m.as(name), replaced, err
 }
 
@@ -87,12 +85,15 @@ func (h *Host) Try(ctx context.Context, to Binding) error {
 }
 
 // adopt makes what decides already the application's own choice, if it is what is asked for.
-func (b *binding) adopt(m *module, settings string) bool {
+func (b *binding) adopt(m *module, settings, mode string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	same := b.current.Load().same(m, settings)
-	b.own = b.own || same
-	return same
+	g := b.current.Load()
+	if !g.same(m, settings) {
+		return false
+	}
+	b.own, g.mode = true, mode
+	return true
 }
 
 // exchange puts a generation in charge and returns the digest of the one before, which stays ready for a rollback.
@@ -125,24 +126,22 @@ func (b *binding) swap(g *generation, own bool) (before, oldest *generation, err
 }
 
 // Rollback lets the policy decide again that did before the last Bind. Rolling back twice changes nothing.
-func (h *Host) Rollback(ctx context.Context, app string) (bound Module, replaced string, err error) {
+func (h *Host) Rollback(ctx context.Context, app string) (bound Bound, replaced string, err error) {
 	b, err := h.binding(app)
 	if err != nil {
-		return Module{}, "", fmt.Errorf("rolling back application %s: %w", app, err)
+		return Bound{}, "", fmt.Errorf("rolling back application %s: %w", app, err)
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	earlier := b.previous
 	if earlier == nil {
-		return Module{}, "", fmt.Errorf("rolling back application %s: %w", app, ErrNoEarlier)
+		return Bound{}, "", fmt.Errorf("rolling back application %s: %w", app, ErrNoEarlier)
 	}
 	b.own = true
 	b.previous = b.current.Swap(earlier)
 	h.meters.swapped(ctx, swapBack)
 	replaced = b.previous.pool.module.Digest
-	h.log.LogAttrs(ctx, slog.LevelInfo, "policy rolled back", slog.String("application", app), slog.String("policy", earlier.policy),
-		slog.String("digest", earlier.pool.module.Digest), slog.String("replaced", replaced))
-	return earlier.pool.module.as(earlier.policy), replaced, nil
+	return b.describe(), replaced, nil
 }
 
 // SetDefault lets a policy decide for every application that has no binding of its own, now and later. The settings are tried first; if
@@ -197,7 +196,7 @@ func (h *Host) follow(ctx context.Context, b *binding, s standard) {
 	b.mu.Unlock()
 	if !skip {
 		h.pools.retain(s.pool)
-		_, _ = h.exchange(ctx, b, &generation{s.policy, s.pool}, false) // one that is gone needs none
+		_, _ = h.exchange(ctx, b, &generation{policy: s.policy, pool: s.pool}, false) // one that is gone needs none
 	}
 }
 
@@ -221,7 +220,7 @@ func (h *Host) binding(app string) (*binding, error) {
 	b = &binding{app: app}
 	if s := h.standard; s.pool != nil {
 		h.pools.retain(s.pool)
-		b.current.Store(&generation{s.policy, s.pool})
+		b.current.Store(&generation{policy: s.policy, pool: s.pool})
 	}
 	h.applications[app] = b
 	return b, nil

@@ -76,16 +76,31 @@ func TestBindAndRollback(t *testing.T) {
 		t.Errorf("c replaced %q", replaced)
 	}
 	bound, replaced, err := h.Rollback(t.Context(), "shop/a")
-	if err != nil || bound.Name != "b" || replaced != m["c"].Digest || asks(t, h, "shop/a") != "b" {
+	if err != nil || bound.Module.Name != "b" || replaced != m["c"].Digest || asks(t, h, "shop/a") != "b" {
 		t.Errorf("rolled back to %+v from %q: %v", bound, replaced, err)
 	}
-	if bound, _, err := h.Rollback(t.Context(), "shop/a"); err != nil || bound.Name != "c" || asks(t, h, "shop/a") != "c" {
+	if bound, _, err := h.Rollback(t.Context(), "shop/a"); err != nil || bound.Module.Name != "c" || asks(t, h, "shop/a") != "c" {
 		t.Errorf("rolled forward to %+v: %v", bound, err)
 	}
 	for result, want := range map[string]int64{swapDone: 3, swapBack: 2, swapRefused: 0} {
 		if got := sum(t, reader, "retinue.policy.swaps", attribute.String("result", result)); got != want {
 			t.Errorf("%d swaps counted as %s, want %d", got, result, want)
 		}
+	}
+}
+
+// A rollback brings back the mode, too, also one that was changed without changing the policy.
+func TestRollbackBringsBackTheMode(t *testing.T) {
+	h := newHost(t)
+	load(t, h, "a", "b")
+	for _, b := range []Binding{{Policy: "a", Mode: "follow"}, {Policy: "a", Mode: "scale"}, {Policy: "b", Mode: "follow"}} {
+		if _, _, err := h.Bind(t.Context(), "shop/a", b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	bound, _, err := h.Rollback(t.Context(), "shop/a")
+	if err != nil || bound.Module.Name != "a" || bound.Mode != "scale" || bound.Application != "shop/a" || !bound.Own {
+		t.Errorf("rolled back to %+v: %v", bound, err)
 	}
 }
 
@@ -173,7 +188,7 @@ func TestDefault(t *testing.T) {
 		t.Errorf("an unknown default: %v", err)
 	}
 	want := []Bound{
-		{"shop/a", m["a"], "{}", true}, {"shop/early", m["c"], "{}", false}, {"shop/late", m["c"], "{}", false},
+		{"shop/a", m["a"], "{}", "", true}, {"shop/early", m["c"], "{}", "", false}, {"shop/late", m["c"], "{}", "", false},
 	}
 	if diff := cmp.Diff(want, h.Bindings()); diff != "" {
 		t.Errorf("bindings (-want +got)\n%s", diff)

@@ -16,6 +16,8 @@ const noSettings = "{}"
 type Binding struct {
 	Policy   string // a name, or a digest as "sha256:..."
 	Settings string // a JSON object; empty is an empty one
+	// Mode is how far the policy's word goes. The host does not look at it: it keeps it so that a rollback can bring it back.
+	Mode string
 }
 
 // settings returns the binding's settings in their shortest form.
@@ -41,6 +43,7 @@ func (b Binding) settings() (string, error) {
 type generation struct {
 	policy string // the name that it was bound by
 	pool   *pool
+	mode   string // held by the binding's lock
 }
 
 // same reports whether g is what a binding asks for.

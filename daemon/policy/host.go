@@ -22,6 +22,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/metric/noop"
@@ -43,6 +44,7 @@ type Host struct {
 	pools    *pools
 	desks    sync.Pool // of *desk
 	unmeter  func() error
+	patience time.Duration // of the end with a compilation
 	closing  sync.Once
 	closeErr error
 
@@ -105,6 +107,7 @@ func New(cfg Config, log *slog.Logger, meter metric.Meter) (*Host, error) {
 	l := newLibrary(e, log, m)
 	h := &Host{
 		cfg: cfg, log: log, meters: m, engine: e, library: l, pools: newPools(e, l, cfg.Warm),
+		patience:     time.Second,
 		applications: map[string]*binding{},
 		standard:     standard{policy: cfg.Default.Policy, settings: settings},
 	}
@@ -118,37 +121,57 @@ func New(cfg Config, log *slog.Logger, meter metric.Meter) (*Host, error) {
 }
 
 // Run compiles the default policy and then the other shipped ones, and closes the host when ctx is done. It returns
-// context.Cause(ctx). A policy that cannot be compiled is logged, and Ready says so if it is the default one.
+// context.Cause(ctx). A policy that cannot be compiled is logged, and Ready says so if it is the default one. One that only was too slow is tried
+// again.
 func (h *Host) Run(ctx context.Context) error {
-	h.prepare(ctx)
+	const first, last = time.Second, time.Minute
+	for wait := first; !h.prepare(ctx) && ctx.Err() == nil; wait = min(2*wait, last) {
+		select {
+		case <-ctx.Done():
+		case <-time.After(wait):
+		}
+	}
 	<-ctx.Done()
 	return errors.Join(context.Cause(ctx), h.Close(context.WithoutCancel(ctx)))
 }
 
-// prepare compiles what ships, the default first: it is what a plain start waits for.
-func (h *Host) prepare(ctx context.Context) {
-	h.setDefault(ctx)
+// prepare compiles what ships, the default first: it is what a plain start waits for. It reports whether no later try could change anything.
+func (h *Host) prepare(ctx context.Context) bool {
+	settled := h.setDefault(ctx)
 	for _, s := range modules.Shipped() {
-		if err := h.library.loadShipped(ctx, s); err != nil && ctx.Err() == nil {
+		err := h.library.loadShipped(ctx, s)
+		if err != nil && ctx.Err() == nil {
 			h.log.LogAttrs(ctx, slog.LevelError, "shipped policy unavailable", slog.String("policy", s.Name), slog.Any("error", err))
 		}
+		settled = settled && !wasSlow(err)
 	}
+	return settled
 }
 
-// setDefault makes the configured default the default.
-func (h *Host) setDefault(ctx context.Context) {
+// wasSlow reports whether something did not work because it took too long.
+func wasSlow(err error) bool { return errors.Is(err, errTime) || errors.Is(err, errSlow) }
+
+// setDefault makes the configured default the default, unless another was set meanwhile, and reports whether no later try could change anything.
+func (h *Host) setDefault(ctx context.Context) bool {
+	h.mu.RLock()
+	there := h.standard.pool != nil
+	h.mu.RUnlock()
+	if there {
+		return true
+	}
 	_, _, err := h.SetDefault(ctx, h.cfg.Default)
 	if err == nil || ctx.Err() != nil {
-		return
+		return true
 	}
 	h.mu.Lock()
 	h.failed = err
 	h.mu.Unlock()
 	h.log.LogAttrs(ctx, slog.LevelError, "default policy unavailable", slog.Any("error", err))
+	return !wasSlow(err)
 }
 
 // Close ends all instances once the calls in progress have, and frees what they used. Questions that come later are answered by the
-// built-in policy.
+// built-in policy. A compilation cannot be broken off: it is waited for for a moment, and then it is left to free the rest when it ends.
 func (h *Host) Close(ctx context.Context) error {
 	h.closing.Do(func() { h.closeErr = h.close(ctx) })
 	return h.closeErr
@@ -156,6 +179,28 @@ func (h *Host) Close(ctx context.Context) error {
 
 func (h *Host) close(ctx context.Context) error {
 	h.library.close()
+	compiled := make(chan struct{})
+	go func() {
+		h.library.work.Wait()
+		close(compiled)
+	}()
+	unmeter := h.unmeter()
+	h.endAll(ctx)
+	select {
+	case <-compiled:
+		return errors.Join(unmeter, h.engine.close(ctx))
+	case <-time.After(h.patience):
+		h.log.LogAttrs(ctx, slog.LevelWarn, "left behind: a module is still being compiled")
+		go func() {
+			<-compiled
+			_ = h.engine.close(ctx) // nobody waits for it any more
+		}()
+		return unmeter
+	}
+}
+
+// endAll ends everything that decides.
+func (h *Host) endAll(ctx context.Context) {
 	h.mu.Lock()
 	h.closed = true
 	bindings := h.applications
@@ -169,7 +214,6 @@ func (h *Host) close(ctx context.Context) error {
 	if last != nil {
 		h.pools.release(ctx, last)
 	}
-	return errors.Join(h.unmeter(), h.engine.close(ctx))
 }
 
 // Ready returns nil once the default policy can decide, and else why it cannot.
@@ -200,6 +244,7 @@ type Bound struct {
 	Application string
 	Module      Module
 	Settings    string // a JSON object
+	Mode        string // as it was bound
 	Own         bool   // it has a binding of its own; if not, the default decides
 }
 
@@ -219,9 +264,14 @@ func (h *Host) Bindings() []Bound {
 func (b *binding) bound() Bound {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	return b.describe()
+}
+
+// describe does that with the lock held.
+func (b *binding) describe() Bound {
 	bound := Bound{Application: b.app, Module: builtinModule(), Settings: noSettings, Own: b.own}
 	if g := b.current.Load(); g != nil {
-		bound.Module, bound.Settings = g.pool.module.as(g.policy), g.pool.settings
+		bound.Module, bound.Settings, bound.Mode = g.pool.module.as(g.policy), g.pool.settings, g.mode
 	}
 	return bound
 }

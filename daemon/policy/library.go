@@ -22,6 +22,9 @@ var ErrUnknown = errors.New("no such policy")
 // ErrRefused reports a module that is not fit to be a policy here.
 var ErrRefused = errors.New("the module is refused")
 
+// errSlow reports a module whose compilation was given up.
+var errSlow = errors.New("it takes too long to compile")
+
 // Module says what a loaded policy is.
 type Module struct {
 	Name        string
@@ -147,7 +150,7 @@ func (l *library) compile(ctx context.Context, p *pending, c checked, shipped bo
 	began := time.Now()
 	limit := l.engine.cfg.CompileTimeout
 	late := time.AfterFunc(limit, func() {
-		l.settle(ctx, p, c.digest, nil, refused(p.name, fmt.Errorf("it takes longer than %v to compile", limit)))
+		l.settle(ctx, p, c.digest, nil, refused(p.name, fmt.Errorf("%w: more than %v", errSlow, limit)))
 	})
 	defer late.Stop()
 	m, err := l.engine.compile(ctx, c)
@@ -322,10 +325,9 @@ func (l *library) list() []Module {
 	return list
 }
 
-// close waits for what is being compiled. Nothing can be loaded after it.
+// close lets nothing be loaded any more. What is being compiled goes on.
 func (l *library) close() {
 	l.mu.Lock()
+	defer l.mu.Unlock()
 	l.closed = true
-	l.mu.Unlock()
-	l.work.Wait()
 }

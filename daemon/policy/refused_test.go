@@ -127,10 +127,12 @@ func TestLoadingEnds(t *testing.T) {
 	if err := <-waiting; err == nil || !strings.Contains(err.Error(), "the client went away") {
 		t.Errorf("error %v", err)
 	}
-	<-h.library.turn
-	if err := h.Close(t.Context()); err != nil {
+	h.patience = time.Millisecond
+	if err := h.Close(t.Context()); err != nil { // it does not wait for the other one
 		t.Fatal(err)
 	}
+	<-h.library.turn
+	h.library.work.Wait()
 	if _, err := h.Load(t.Context(), "mine", guest{custom: section(0, [][]byte{text("x")})}.assemble(t)); !errors.Is(err, errClosed) {
 		t.Errorf("after the end: %v", err)
 	}

@@ -19,6 +19,9 @@ type judge struct {
 	blocks int
 	labels int
 	moves  int
+	loops  int // all of them
+	inside int // loops that are open
+	joins  int
 }
 
 // frame is a block that is open.
@@ -31,7 +34,7 @@ type frame struct {
 // function judges one body.
 func (j *judge) function(own int) error {
 	f := &j.Functions[own]
-	j.at, j.index, j.frames, j.blocks, j.labels, j.moves = f, len(j.Imports)+own, j.frames[:0], 0, 0, 0
+	*j = judge{Module: j.Module, limits: j.limits, at: f, index: len(j.Imports) + own, frames: j.frames[:0]}
 	size := len(f.Code)
 	j.Shape.Body = max(j.Shape.Body, size)
 	if size > j.limits.Body {
@@ -67,7 +70,9 @@ func (j *judge) function(own int) error {
 // total holds what the function adds to the module's sums to their limits.
 func (j *judge) total() error {
 	s := &j.Shape
-	s.FunctionBlocks, s.FunctionTargets, s.FunctionMoves = max(s.FunctionBlocks, j.blocks), max(s.FunctionTargets, j.labels), max(s.FunctionMoves, j.moves)
+	s.FunctionBlocks, s.FunctionTargets = max(s.FunctionBlocks, j.blocks), max(s.FunctionTargets, j.labels)
+	s.FunctionMoves, s.FunctionLoops, s.FunctionJoins = max(s.FunctionMoves, j.moves), max(s.FunctionLoops, j.loops), max(s.FunctionJoins, j.joins)
+	s.ModuleJoins += j.joins
 	s.ModuleBlocks += j.blocks
 	s.ModuleTargets += j.labels
 	s.ModuleMoves += j.moves
@@ -78,6 +83,7 @@ func (j *judge) total() error {
 		{s.ModuleBlocks, j.limits.ModuleBlocks, "blocks"},
 		{s.ModuleTargets, j.limits.ModuleTargets, "targets of br_table"},
 		{s.ModuleMoves, j.limits.ModuleMoves, "values that calls and branches carry"},
+		{s.ModuleJoins, j.limits.ModuleJoins, joins},
 	} {
 		if sum.figure > sum.limit {
 			return fmt.Errorf("its functions up to %s have %d %s, more than the limit of %d: leave out what is not used",
@@ -130,7 +136,7 @@ func (j *judge) instruction() error {
 	case OpElse:
 		return j.otherwise()
 	case OpEnd:
-		j.frames = j.frames[:len(j.frames)-1]
+		j.close()
 	case OpReturn:
 		return j.move(j.frames[0].carry)
 	default:
@@ -163,7 +169,39 @@ func (j *judge) open() error {
 		return j.tooMuch("blocks", j.blocks, j.limits.FunctionBlocks)
 	}
 	j.frames = append(j.frames, f)
+	if err := j.join(f.op); err != nil {
+		return err
+	}
 	return j.move(params + f.ends)
+}
+
+// joins is what FunctionJoins counts, for people.
+const joins = "values that come together at blocks (locals times blocks, times depth for loops)"
+
+// join counts what comes together at a block.
+func (j *judge) join(op Opcode) error {
+	times := 1
+	if op == OpLoop {
+		j.loops++
+		j.inside++
+		times = j.inside
+	}
+	j.joins += int(j.locals) * times
+	switch {
+	case j.loops > j.limits.FunctionLoops:
+		return j.tooMuch("loops", j.loops, j.limits.FunctionLoops)
+	case j.joins > j.limits.FunctionJoins:
+		return j.tooMuch(joins, j.joins, j.limits.FunctionJoins)
+	}
+	return nil
+}
+
+func (j *judge) close() {
+	top := len(j.frames) - 1
+	if j.frames[top].op == OpLoop {
+		j.inside--
+	}
+	j.frames = j.frames[:top]
 }
 
 func (j *judge) otherwise() error {

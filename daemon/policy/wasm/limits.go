@@ -14,8 +14,11 @@ type Limits struct {
 	ModuleTargets   int // of all of them
 	FunctionBlocks  int // blocks, loops and ifs of a function
 	ModuleBlocks    int // of all functions
+	FunctionLoops   int // of them, loops
 	FunctionMoves   int // values that the calls and branches of a function carry
 	ModuleMoves     int // of all functions
+	FunctionJoins   int // see Shape.FunctionJoins
+	ModuleJoins     int // of all functions
 
 	MemoryPages  uint32 // that its memory may start with
 	TableEntries uint32 // that its table may start with
@@ -37,8 +40,11 @@ func DefaultLimits() Limits {
 		ModuleTargets:   262_144,
 		FunctionBlocks:  4_096,
 		ModuleBlocks:    262_144,
+		FunctionLoops:   1_024,
 		FunctionMoves:   131_072,
 		ModuleMoves:     4 << 20,
+		FunctionJoins:   65_536,
+		ModuleJoins:     4 << 20,
 		MemoryPages:     1_024,
 		TableEntries:    64 << 10,
 		Entries:         20_000,
@@ -56,7 +62,13 @@ type Shape struct {
 	ModuleTargets   int
 	FunctionBlocks  int
 	ModuleBlocks    int
+	FunctionLoops   int
 	FunctionMoves   int
 	ModuleMoves     int
+	// FunctionJoins counts where values may come together: all local variables, at every block and if, and at every loop as often as loops
+	// are inside of each other there. A compiler looks at each, and again for each: a loop in a loop, 60 deep, with 990 locals takes it
+	// longer than anybody waits.
+	FunctionJoins int
+	ModuleJoins   int
 	Instructions    int // of all functions
 }
