@@ -160,7 +160,7 @@ func TestWatchOverARestart(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan int)
 	go func() {
-		ended <- run(ctx, []string{"--daemon", "unix://" + socket, "get", "apps", "-w", "-o", "name"}, streams{out: out, err: complaints})
+		ended <- run(ctx, []string{"--daemon", "unix://" + socket, "get", "apps", "-w"}, streams{out: out, err: complaints})
 	}()
 	expect := func(from lines, want string) {
 		t.Helper()
@@ -168,14 +168,16 @@ func TestWatchOverARestart(t *testing.T) {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}
-	expect(out, "app/default/stays")
-	expect(out, "app/default/goes")
+	expect(out, "NAMESPACE NAME STATUS READY BUSY QUEUED RUNNING DONE FAILED POLICY AGE")
+	expect(out, "default stays Progressing 0/0 0 0 0 0 0 - -")
+	expect(out, "default goes Progressing 0/0 0 0 0 0 0 - -")
 	stop()
 	expect(complaints, "retinue: the watch was cut (the connection broke): connecting again")
 	stop = serving(t, socket, &apps{names: []string{"stays", "comes"}})
 	defer stop()
 	expect(complaints, "retinue: the watch goes on")
-	expect(out, "app/default/comes")
+	expect(out, "app/default/goes is gone")
+	expect(out, "default comes Progressing 0/0 0 0 0 0 0 - -")
 	cancel()
 	if code := <-ended; code != exitInterrupted {
 		t.Errorf("ended with %d, want %d", code, exitInterrupted)
