@@ -70,5 +70,5 @@ type Shape struct {
 	// longer than anybody waits.
 	FunctionJoins int
 	ModuleJoins   int
-	Instructions    int // of all functions
+	Instructions  int // of all functions
 }

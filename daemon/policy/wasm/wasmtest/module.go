@@ -57,6 +57,12 @@ func (m Module) Bytes() []byte {
 	return out
 }
 
+// With returns the module with one more function.
+func (m Module) With(f Function) Module {
+	m.Functions = append(m.Functions[:len(m.Functions):len(m.Functions)], f)
+	return m
+}
+
 func (m Module) section(id byte) []byte {
 	switch id {
 	case 1:
