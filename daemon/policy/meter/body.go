@@ -55,7 +55,7 @@ func (b *body) rewrite(f *wasm.Function) error {
 	walk := wasm.WalkOver(f.Code)
 	for walk.Next() {
 		weight := b.weight(walk)
-		if b.path.full(weight) && walk.Op != wasm.OpLoop {
+		if b.path.full(walk.Op, weight) {
 			b.check(&b.code)
 			b.path.paid()
 		}

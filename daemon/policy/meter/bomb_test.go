@@ -18,9 +18,9 @@ func bombs() map[string]Module {
 		return code
 	}
 	nested := func(loops, n int) Module {
-		body := sum(n)
+		var body []byte
 		for i := range n {
-			body = append(body, Code(Get(0), Set(1+i))...)
+			body = append(body, Code(Get(0), Get(1+i), AddI32, Set(1+i))...)
 		}
 		for range loops {
 			body = Loop(Nothing, body, Get(0), BrIf(0))

@@ -22,8 +22,18 @@ type target struct {
 
 func (p *path) alive() bool { return p.since != dead }
 
-// full reports whether so much more weight needs a check before.
-func (p *path) full(weight int) bool { return p.alive() && p.since+weight > longest }
+// full reports whether an instruction of some weight needs a check before it. An if needs one early: a check in one of its branches would
+// do nothing for the other, and every if after it would need one again.
+func (p *path) full(op wasm.Opcode, weight int) bool {
+	switch op {
+	case wasm.OpLoop: // it has its own
+		return false
+	case wasm.OpIf:
+		return p.since+weight > longest/2
+	default:
+		return p.alive() && p.since+weight > longest
+	}
+}
 
 // paid says that there is a check here.
 func (p *path) paid() { p.since = 0 }
