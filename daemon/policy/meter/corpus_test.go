@@ -20,7 +20,6 @@ type specimen struct {
 var (
 	nothing   = wasm.Signature{}
 	takesI32  = wasm.Signature{Params: []wasm.ValueType{wasm.I32}}
-	givesI32  = wasm.Signature{Results: []wasm.ValueType{wasm.I32}}
 	i32ToI32  = wasm.Signature{Params: []wasm.ValueType{wasm.I32}, Results: []wasm.ValueType{wasm.I32}}
 	threeI32  = wasm.Signature{Params: []wasm.ValueType{wasm.I32, wasm.I32, wasm.I32}}
 	i32ToPair = wasm.Signature{Params: []wasm.ValueType{wasm.I32}, Results: []wasm.ValueType{wasm.I32, wasm.I64}}
@@ -171,14 +170,38 @@ func numeric() (all []specimen) {
 		params      []wasm.ValueType
 		result      wasm.ValueType
 	}{
-		{0x45, 0x45, []byte{i32}, i32}, {0x46, 0x4f, []byte{i32, i32}, i32}, {0x50, 0x50, []byte{i64}, i32}, {0x51, 0x5a, []byte{i64, i64}, i32},
-		{0x5b, 0x60, []byte{f32, f32}, i32}, {0x61, 0x66, []byte{f64, f64}, i32}, {0x67, 0x69, []byte{i32}, i32}, {0x6a, 0x78, []byte{i32, i32}, i32},
-		{0x79, 0x7b, []byte{i64}, i64}, {0x7c, 0x8a, []byte{i64, i64}, i64}, {0x8b, 0x91, []byte{f32}, f32}, {0x92, 0x98, []byte{f32, f32}, f32},
-		{0x99, 0x9f, []byte{f64}, f64}, {0xa0, 0xa6, []byte{f64, f64}, f64}, {0xa7, 0xa7, []byte{i64}, i32}, {0xa8, 0xa9, []byte{f32}, i32},
-		{0xaa, 0xab, []byte{f64}, i32}, {0xac, 0xad, []byte{i32}, i64}, {0xae, 0xaf, []byte{f32}, i64}, {0xb0, 0xb1, []byte{f64}, i64},
-		{0xb2, 0xb3, []byte{i32}, f32}, {0xb4, 0xb5, []byte{i64}, f32}, {0xb6, 0xb6, []byte{f64}, f32}, {0xb7, 0xb8, []byte{i32}, f64},
-		{0xb9, 0xba, []byte{i64}, f64}, {0xbb, 0xbb, []byte{f32}, f64}, {0xbc, 0xbc, []byte{f32}, i32}, {0xbd, 0xbd, []byte{f64}, i64},
-		{0xbe, 0xbe, []byte{i32}, f32}, {0xbf, 0xbf, []byte{i64}, f64}, {0xc0, 0xc1, []byte{i32}, i32}, {0xc2, 0xc4, []byte{i64}, i64},
+		{0x45, 0x45, []byte{i32}, i32},
+		{0x46, 0x4f, []byte{i32, i32}, i32},
+		{0x50, 0x50, []byte{i64}, i32},
+		{0x51, 0x5a, []byte{i64, i64}, i32},
+		{0x5b, 0x60, []byte{f32, f32}, i32},
+		{0x61, 0x66, []byte{f64, f64}, i32},
+		{0x67, 0x69, []byte{i32}, i32},
+		{0x6a, 0x78, []byte{i32, i32}, i32},
+		{0x79, 0x7b, []byte{i64}, i64},
+		{0x7c, 0x8a, []byte{i64, i64}, i64},
+		{0x8b, 0x91, []byte{f32}, f32},
+		{0x92, 0x98, []byte{f32, f32}, f32},
+		{0x99, 0x9f, []byte{f64}, f64},
+		{0xa0, 0xa6, []byte{f64, f64}, f64},
+		{0xa7, 0xa7, []byte{i64}, i32},
+		{0xa8, 0xa9, []byte{f32}, i32},
+		{0xaa, 0xab, []byte{f64}, i32},
+		{0xac, 0xad, []byte{i32}, i64},
+		{0xae, 0xaf, []byte{f32}, i64},
+		{0xb0, 0xb1, []byte{f64}, i64},
+		{0xb2, 0xb3, []byte{i32}, f32},
+		{0xb4, 0xb5, []byte{i64}, f32},
+		{0xb6, 0xb6, []byte{f64}, f32},
+		{0xb7, 0xb8, []byte{i32}, f64},
+		{0xb9, 0xba, []byte{i64}, f64},
+		{0xbb, 0xbb, []byte{f32}, f64},
+		{0xbc, 0xbc, []byte{f32}, i32},
+		{0xbd, 0xbd, []byte{f64}, i64},
+		{0xbe, 0xbe, []byte{i32}, f32},
+		{0xbf, 0xbf, []byte{i64}, f64},
+		{0xc0, 0xc1, []byte{i32}, i32},
+		{0xc2, 0xc4, []byte{i64}, i64},
 	}
 	m, asked := Module{}, []call(nil)
 	for _, o := range operations {
@@ -249,12 +272,12 @@ func convert(load byte) []byte {
 
 // constant gives what a store takes.
 func constant(store byte) []byte {
-	switch {
-	case store == 0x38:
+	switch store {
+	case 0x38:
 		return Op(0x43, 0, 0, 0x80, 0x3f)
-	case store == 0x39:
+	case 0x39:
 		return F64(2.5)
-	case store == 0x36, store == 0x3a, store == 0x3b:
+	case 0x36, 0x3a, 0x3b:
 		return I32(0x12345678)
 	}
 	return I64(0x123456789abcdef)

@@ -51,6 +51,7 @@ func (h helper) signature() wasm.Signature {
 		return wasm.Signature{}
 	case grow, charge:
 		return wasm.Signature{Params: one, Results: one}
+	default: // bulk operations
 	}
 	return wasm.Signature{Params: []wasm.ValueType{wasm.I32, wasm.I32, wasm.I32}}
 }

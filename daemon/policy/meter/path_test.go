@@ -90,8 +90,10 @@ func TestMostIsWrittenIn(t *testing.T) {
 	for _, test := range []struct{ memory, want, table, wantTable wasm.Bounds }{
 		{wasm.Bounds{Least: 1}, wasm.Bounds{Least: 1, Most: 1_024, Bounded: true}, wasm.Bounds{Least: 3}, wasm.Bounds{Least: 3, Most: 65_536, Bounded: true}},
 		{
-			wasm.Bounds{Least: 1, Most: 65_536, Bounded: true}, wasm.Bounds{Least: 1, Most: 1_024, Bounded: true},
-			wasm.Bounds{Most: 1 << 30, Bounded: true}, wasm.Bounds{Most: 65_536, Bounded: true},
+			wasm.Bounds{Least: 1, Most: 65_536, Bounded: true},
+			wasm.Bounds{Least: 1, Most: 1_024, Bounded: true},
+			wasm.Bounds{Most: 1 << 30, Bounded: true},
+			wasm.Bounds{Most: 65_536, Bounded: true},
 		},
 		{wasm.Bounds{Least: 2, Most: 7, Bounded: true}, wasm.Bounds{Least: 2, Most: 7, Bounded: true}, wasm.Bounds{Least: 5, Most: 5, Bounded: true}, wasm.Bounds{Least: 5, Most: 5, Bounded: true}},
 	} {

@@ -85,8 +85,16 @@ func (w *writer) module(bodies code) *Metered {
 		id      byte
 		content code
 	}{
-		{2, w.importSection()}, {3, w.functionSection()}, {4, w.tableSection()}, {5, w.memorySection()}, {6, w.globalSection()},
-		{7, w.exportSection()}, {9, w.elementSection()}, {12, w.dataCountSection()}, {10, bodies}, {11, w.DataSection()},
+		{2, w.importSection()},
+		{3, w.functionSection()},
+		{4, w.tableSection()},
+		{5, w.memorySection()},
+		{6, w.globalSection()},
+		{7, w.exportSection()},
+		{9, w.elementSection()},
+		{12, w.dataCountSection()},
+		{10, bodies},
+		{11, w.DataSection()},
 	}
 	out := code("\x00asm\x01\x00\x00\x00")
 	out = slices.Grow(out, len(bodies)+w.Size)

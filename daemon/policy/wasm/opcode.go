@@ -129,6 +129,7 @@ func immediateOf(op Opcode) immediate {
 		return plainImmediates[op]
 	case prefixBulk:
 		return bulkImmediates[op&0xff]
+	default:
 	}
 	return simdImmediates[op&0xff]
 }
@@ -158,6 +159,7 @@ func refusal(op Opcode) string {
 		return "uses garbage-collected types, which are not supported: build without them"
 	case 0xfe:
 		return "uses threads, which are not supported: build without them"
+	default:
 	}
 	if immediateOf(op) == unknown {
 		return "is not known to this host: build for WebAssembly 2.0 without later features"

@@ -26,7 +26,7 @@ func F64(n float64) []byte {
 	return binary.LittleEndian.AppendUint64([]byte{0x44}, math.Float64bits(n))
 }
 
-// Get, Set and Tee are the instructions for local variables.
+// Get reads a local variable.
 func Get(local int) []byte { return append([]byte{0x20}, U32(local)...) }
 
 // Set sets a local variable.

@@ -59,7 +59,7 @@ func (m Module) Bytes() []byte {
 
 // With returns the module with one more function.
 func (m Module) With(f Function) Module {
-	m.Functions = append(m.Functions[:len(m.Functions):len(m.Functions)], f)
+	m.Functions = append(slices.Clip(m.Functions), f)
 	return m
 }
 
