@@ -2,6 +2,7 @@ package sdk
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"github.com/retinue-sched/retinue/hostabi"
@@ -46,13 +47,28 @@ func (s *search) run() {
 	n := len(s.profiles)
 	for from, to := 0, 0; from < n; from = to {
 		id := s.profiles[from]
-		for to = from + 1; to < n && s.profiles[to] == id; to++ {
-		}
+		to = from + same(s.profiles[from:])
 		at, ok := slices.BinarySearchFunc(s.fleets, id, func(f Fleet, id uint32) int { return cmp.Compare(f.ID, id) })
 		if ok && s.fleets[at].Excess > 0 {
 			s.look(&s.fleets[at], from, to)
 		}
 	}
+}
+
+// same returns how many of the first numbers are equal. There is at least one.
+func same(numbers []uint32) int {
+	n := 1
+	for ; n+stride <= len(numbers); n += stride {
+		next := numbers[n : n+stride : n+stride]
+		if (next[0]^numbers[0])|(next[1]^numbers[0])|(next[2]^numbers[0])|(next[3]^numbers[0])|
+			(next[4]^numbers[0])|(next[5]^numbers[0])|(next[6]^numbers[0])|(next[7]^numbers[0]) != 0 {
+			break
+		}
+	}
+	for n < len(numbers) && numbers[n] == numbers[0] {
+		n++
+	}
+	return n
 }
 
 // stride is how many executors are looked at together. In a sandbox each jump costs fuel and time, more than everything else that happens to an
@@ -63,15 +79,16 @@ const stride = 8
 func (s *search) look(f *Fleet, from, to int) {
 	phases := s.phases[from:to]
 	n := len(phases)
-	flags, busy, since := s.flags[from:to][:n], s.busy[from:to][:n], s.since[from:to][:n]
-	limit, row := s.limit(f), 0
-	for ; row+stride <= n; row += stride {
-		p, g, b, t := phases[row:row+stride:row+stride], flags[row:row+stride:row+stride], busy[row:row+stride:row+stride], since[row:row+stride:row+stride]
-		if mayGo(p[0], g[0], b[0])&soon(p[0], t[0], limit)|mayGo(p[1], g[1], b[1])&soon(p[1], t[1], limit)|
-			mayGo(p[2], g[2], b[2])&soon(p[2], t[2], limit)|mayGo(p[3], g[3], b[3])&soon(p[3], t[3], limit)|
-			mayGo(p[4], g[4], b[4])&soon(p[4], t[4], limit)|mayGo(p[5], g[5], b[5])&soon(p[5], t[5], limit)|
-			mayGo(p[6], g[6], b[6])&soon(p[6], t[6], limit)|mayGo(p[7], g[7], b[7])&soon(p[7], t[7], limit) != 0 {
-			limit = s.add(f, from+row, from+row+stride)
+	flags, busy, since, ids := s.flags[from:to][:n], s.busy[from:to][:n], s.since[from:to][:n], s.ids[from:to][:n]
+	row := 0
+	for l := s.limit(f); row+stride <= n; row += stride {
+		p, g, b := phases[row:row+stride:row+stride], flags[row:row+stride:row+stride], busy[row:row+stride:row+stride]
+		t, i := since[row:row+stride:row+stride], ids[row:row+stride:row+stride]
+		if mayGo(p[0], g[0], b[0])&l.admits(p[0], t[0], i[0])|mayGo(p[1], g[1], b[1])&l.admits(p[1], t[1], i[1])|
+			mayGo(p[2], g[2], b[2])&l.admits(p[2], t[2], i[2])|mayGo(p[3], g[3], b[3])&l.admits(p[3], t[3], i[3])|
+			mayGo(p[4], g[4], b[4])&l.admits(p[4], t[4], i[4])|mayGo(p[5], g[5], b[5])&l.admits(p[5], t[5], i[5])|
+			mayGo(p[6], g[6], b[6])&l.admits(p[6], t[6], i[6])|mayGo(p[7], g[7], b[7])&l.admits(p[7], t[7], i[7]) != 0 {
+			l = s.add(f, from+row, from+row+stride)
 		}
 	}
 	s.add(f, from+row, to)
@@ -80,12 +97,28 @@ func (s *search) look(f *Fleet, from, to int) {
 	}
 }
 
-// limit returns since when an executor must have been idle, or longer, to be among those that are found.
-func (s *search) limit(f *Fleet) int64 {
+// limit is what an idle executor must stand before to be among those that are found: in the order of the time since which they have been idle, and
+// of their ids.
+type limit struct {
+	since int64
+	id    uint64
+}
+
+// limit returns the limit of a fleet.
+func (s *search) limit(f *Fleet) limit {
 	if uint32(len(f.Idle)) == f.Excess {
-		return min(f.IdleBy, s.since[f.Idle[0]])
+		return limit{s.since[f.Idle[0]], s.ids[f.Idle[0]]}
 	}
-	return f.IdleBy
+	return limit{f.IdleBy, math.MaxUint64}
+}
+
+// admits returns 1 for an executor that does not run, and for one that stands before the limit, and 0 for the others. It is one expression without
+// a jump.
+func (l limit) admits(phase hostabi.Phase, since int64, id uint64) uint32 {
+	rests, apart := uint64(phase)^uint64(hostabi.PhaseRunning), uint64(since^l.since)
+	earlier := uint64(since&^l.since) | ^apart&uint64(since-l.since) // its highest bit: since < l.since
+	lower := ^id&l.id | ^(id^l.id)&(id-l.id)                         // its highest bit: id < l.id
+	return uint32((-rests | earlier | ^(apart|-apart)&lower) >> 63)
 }
 
 // leaves are the flags of an executor that is on its way out.
@@ -99,33 +132,20 @@ func mayGo(phase hostabi.Phase, flags hostabi.Flags, busy uint32) uint32 {
 	return (uint32(phase) - uint32(hostabi.PhaseRunning) | (idle-1)&^idle) >> 31
 }
 
-// soon returns 1 for an executor that does not run, and for one that has been idle since the limit or longer.
-func soon(phase hostabi.Phase, since, limit int64) uint32 {
-	return bit(phase != hostabi.PhaseRunning) | bit(since <= limit)
-}
-
-// bit is what a comparison is without a jump.
-func bit(b bool) uint32 {
-	if b {
-		return 1
-	}
-	return 0
-}
-
 // add adds the candidates among some rows, one by one, and returns the limit from then on.
-func (s *search) add(f *Fleet, from, to int) int64 {
-	limit := s.limit(f)
+func (s *search) add(f *Fleet, from, to int) limit {
+	l := s.limit(f)
 	for row := from; row < to; row++ {
 		switch {
 		case mayGo(s.phases[row], s.flags[row], s.busy[row]) == 0:
 		case s.phases[row] != hostabi.PhaseRunning:
 			s.addUnstarted(f, row)
-		case s.since[row] >= 0 && s.since[row] <= limit: // below 0, the daemon does not know since when: it has only just registered
+		case s.since[row] >= 0 && l.admits(s.phases[row], s.since[row], s.ids[row]) != 0: // below 0, the daemon does not know: it has only just registered
 			s.addIdle(f, row)
-			limit = s.limit(f)
+			l = s.limit(f)
 		}
 	}
-	return limit
+	return l
 }
 
 // findNext looks among some rows for the executor that is the next to have been idle for long enough.
@@ -149,10 +169,8 @@ func (s *search) addUnstarted(f *Fleet, row int) {
 // a heap with that one first.
 func (s *search) addIdle(f *Fleet, row int) {
 	if uint32(len(f.Idle)) == f.Excess {
-		if s.longer(uint32(row), f.Idle[0]) {
-			f.Idle[0] = uint32(row)
-			s.sink(f.Idle, 0)
-		}
+		f.Idle[0] = uint32(row)
+		s.sink(f.Idle, 0)
 		return
 	}
 	if f.Idle = append(f.Idle, uint32(row)); uint32(len(f.Idle)) == f.Excess {

@@ -132,17 +132,17 @@ func TestCandidatesAreTheLongestIdle(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var fleets []sdk.Fleet
 		for range 2 {
-			v := hostabi.View{Profiles: []hostabi.ProfileRow{{ID: 1}, {ID: 2}}}
+			v := hostabi.View{Profiles: []hostabi.ProfileRow{{ID: 1}, {ID: 2}, {ID: 7}}}
 			excess, by, next := rapid.OneOf(rapid.Uint32Range(0, 30), rapid.Uint32Range(900, 2000)).Draw(t, "excess"), anyTime.Draw(t, "by"), int64(-1)
 			var want []uint32
 			for row := range rapid.OneOf(rapid.IntRange(0, 50), rapid.IntRange(1000, 1010)).Draw(t, "executors") {
 				e := hostabi.ExecutorRow{
-					ID: uint64(row), Profile: rapid.Uint32Range(1, 2).Draw(t, "profile"), Phase: hostabi.PhaseRunning, Flags: hostabi.FlagRegistered,
+					ID: uint64(row), Profile: rapid.SampledFrom([]uint32{1, 1, 1, 2, 6, 7}).Draw(t, "profile"), Phase: hostabi.PhaseRunning, Flags: hostabi.FlagRegistered,
 					IdleSinceMS: anyTime.Draw(t, "since"), BusySlots: rapid.Uint32Range(0, 4).Draw(t, "busy") / 4,
 				}
 				v.Executors = append(v.Executors, e)
 				switch {
-				case e.BusySlots > 0 || e.IdleSinceMS < 0 || e.Profile == 2 || excess == 0:
+				case e.BusySlots > 0 || e.IdleSinceMS < 0 || e.Profile != 1 || excess == 0:
 				case e.IdleSinceMS <= by:
 					want = append(want, uint32(row))
 				case next < 0 || e.IdleSinceMS < next:
