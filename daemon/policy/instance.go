@@ -178,6 +178,9 @@ func (i *instance) hand(ctx context.Context, kind hostabi.BufferKind, b []byte) 
 	if f != nil {
 		return 0, f
 	}
+	if i.pages != nil {
+		i.pages.expect(uint64(api.DecodeU32(at)), uint64(len(b)))
+	}
 	// The memory may have grown and moved in the call, so it is asked for anew each time.
 	if !i.guest.Memory().Write(api.DecodeU32(at), b) {
 		return 0, faultf(causeMemory, "has its buffer for %d bytes at %d, outside of its memory", len(b), api.DecodeU32(at))

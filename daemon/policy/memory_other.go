@@ -17,4 +17,5 @@ func (*mapping) Reallocate(uint64) []byte    { return nil }
 func (*mapping) Free()                       {}
 func (*mapping) freeze(int) (*frozen, error) { return nil, errNoMapping }
 func (*mapping) assume(*frozen) error        { return errNoMapping }
+func (*mapping) expect(uint64, uint64)       {}
 func (*mapping) restore(*frozen) error       { return errNoMapping }
