@@ -3,6 +3,7 @@ package meter
 import (
 	"fmt"
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/retinue-sched/retinue/daemon/policy/wasm"
@@ -153,13 +154,24 @@ func calls() []specimen {
 			{Signature: nothing, Code: Code(Op(0x43, 0, 0, 0, 0x40), SetGlobal(2))},
 		},
 	}
-	recursive := one(i32ToI32, nil, Get(0), EqzI32, If(Nothing, I32(1), Return), Get(0), I32(1), SubI32, Call(0), I32(3), AddI32)
+	listed := table // by expressions, for the table is filled with those, too, and none of them is the first function
+	listed.Elements = nil
+	listed.Raw = map[byte][]byte{9: Code(U32(2), // segments
+		Op(4), I32(1), Op(0x0b), U32(2), Op(0xd2, 1, 0x0b), Op(0xd0, 0x70, 0x0b), // at 1: function 1 and nothing
+		Op(2, 0), I32(0), Op(0x0b, 0), U32(1), U32(2))} // at 0 of the table 0: function 2
+	listed.Globals = append(slices.Clip(listed.Globals), wasm.Global{Type: wasm.FuncRef, Init: Op(0xd2, 2)})
 	return []specimen{
 		{"through the table", table, calling(0, 1, 3, 4, 1<<32-1)}, // and not 2, which does not end
-		{"recursion", recursive, calling(0, 1, 500, 999)},
+		{"segments of expressions", listed, calling(0, 1, 2, 3)},
+		{"recursion", recursion(), calling(0, 1, 500, 999)},
 		{"references", with(one(i32ToI32, nil, Op(0xd2, 0, 0xd1), Op(0xd0, 0x70, 0xd1), Op(0x6b), Get(0), AddI32), nothing), calling(3)},
 		{"fibonacci", one(i32ToI32, nil, Get(0), I32(2), LessI32, If(Nothing, Get(0), Return), Get(0), I32(1), SubI32, Call(0), Get(0), I32(2), SubI32, Call(0), AddI32), calling(1, 2, 15)},
 	}
+}
+
+// recursion calls itself as often as it is told.
+func recursion() Module {
+	return one(i32ToI32, nil, Get(0), EqzI32, If(Nothing, I32(1), Return), Get(0), I32(1), SubI32, Call(0), I32(3), AddI32)
 }
 
 // numeric returns a specimen for every instruction on numbers, each with its own function.

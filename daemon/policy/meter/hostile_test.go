@@ -111,7 +111,7 @@ func (i *instance) burn(t testing.TB, onFill func(int32)) outcome {
 
 // Calls may be as deep as configured, and no deeper, however they return; functions that call nothing do not count.
 func TestDepthIsCounted(t *testing.T) {
-	m := calls()[1].module // f calls itself as often as it is told
+	m := recursion()
 	metered := rewrite(t, m.Bytes())
 	for _, config := range engines {
 		i := newEngine(t, config()).instantiate(t, metered.Wasm, metered)

@@ -110,7 +110,7 @@ func TestMostIsWrittenIn(t *testing.T) {
 
 // The functions keep their names, for stack traces; other custom sections go.
 func TestFunctionsKeepTheirNames(t *testing.T) {
-	m := calls()[1].module
+	m := recursion()
 	m.Functions[0].Code = append(m.Functions[0].Code, Unreachable...)
 	m.Imports = []wasm.Offer{{Module: "retinue", Name: "log", Signature: threeI32}}
 	m.Functions[0].Code = Unreachable

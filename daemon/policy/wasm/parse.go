@@ -27,16 +27,20 @@ func Parse(b []byte, limits Limits) (*Module, error) {
 		return nil, errors.New("it is not a core WebAssembly module of version 1: components are not supported, build a core module")
 	}
 	d := &decoder{Module: &Module{Size: len(b)}, limits: limits, exports: map[string]bool{}}
-	if err := d.sections(b); err != nil {
+	err := d.sections(b)
+	switch {
+	case err != nil && d.foreign != "": // which counts among what indices name
+		return nil, d.refuseForeign()
+	case err != nil:
 		return nil, err
 	}
-	if err := d.form(); err != nil {
+	if err = d.form(); err != nil {
 		return nil, err
 	}
 	d.readNames()
 	j := judge{Module: d.Module, limits: limits}
 	for i := range d.Functions {
-		if err := j.function(i); err != nil {
+		if err = j.function(i); err != nil {
 			return nil, err
 		}
 	}
@@ -57,7 +61,7 @@ func (d *decoder) form() error {
 	case d.tags:
 		return errors.New("it has exceptions, which are not supported: build without them")
 	case d.foreign != "":
-		return fmt.Errorf("it imports %s, which is no function: memories, tables and globals must be its own", d.foreign)
+		return d.refuseForeign()
 	case len(d.Memories) > 1:
 		return fmt.Errorf("it has %d memories, one is allowed", len(d.Memories))
 	case len(d.Tables) > 1:
@@ -66,6 +70,10 @@ func (d *decoder) form() error {
 		return fmt.Errorf("it has %d functions, more than the limit of %d: leave out what is not used", len(d.Functions), d.limits.Functions)
 	}
 	return d.sizes()
+}
+
+func (d *decoder) refuseForeign() error {
+	return fmt.Errorf("it imports %s, which is no function: memories, tables and globals must be its own", d.foreign)
 }
 
 // sizes holds what is there from the start to its limits.

@@ -49,7 +49,7 @@ func (d *decoder) dataSegment(r *reader) Segment {
 	switch {
 	case flags > 2:
 		r.fail(fmt.Errorf("a data segment has the unknown flags 0x%x", flags))
-	case flags&flagExplicit != 0 && r.byte() != 0:
+	case flags&flagExplicit != 0 && r.u32() != 0:
 		r.fail(errMemories)
 	}
 	if flags&flagPassive == 0 {

@@ -64,7 +64,9 @@ func (w *Walk) immediate(i immediate) {
 	case unknown:
 		r.fail(fmt.Errorf("the instruction 0x%x is not known to this host", uint16(w.Op)))
 	case blockType:
-		w.Block = BlockType(r.signed(33))
+		if w.Block = BlockType(r.signed(33)); w.Block < 0 && w.Block != NoValues {
+			r.want(byte(w.Block & 0x7f))
+		}
 	case labels:
 		w.labels()
 	case label, function, local, global, table, dataIndex, elemIndex:
@@ -111,7 +113,7 @@ func (w *Walk) constant(i immediate) {
 		if n := r.u32(); n != 1 {
 			r.fail(fmt.Errorf("a select has %d types", n))
 		}
-		r.byte()
+		r.want(r.byte())
 	default:
 	}
 }
