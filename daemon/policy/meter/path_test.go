@@ -17,15 +17,17 @@ func TestLongWaysArePaid(t *testing.T) {
 		code   []byte
 		weight map[uint64]int // of the way that is gone, by the argument
 	}{
-		"short":        {Code(Get(0), straight(10)), map[uint64]int{0: 10 * unit}},
-		"straight":     {Code(Get(0), straight(5_000)), map[uint64]int{0: 5_000 * unit}},
-		"if and else":  {Code(Get(0), IfElse(GivesI32, Code(Get(0), straight(2_000)), Code(Get(0), straight(100))), straight(50)), map[uint64]int{0: 150 * unit, 1: 2_050 * unit}},
-		"if":           {Code(Get(0), If(Nothing, Get(0), straight(60), Set(0)), Get(0), straight(60)), map[uint64]int{0: 60 * unit, 1: 120 * unit}},
-		"many ifs":     {Code(repeat(400, Get(0), If(Nothing, Get(0), straight(10), Drop)), Get(0)), map[uint64]int{0: 400 * 2, 1: 400 * (3 + 10*unit)}},
-		"jumps":        {Code(repeat(400, Block(Nothing, Get(0), straight(5), BrIf(0), Get(0), straight(10), Drop)), Get(0)), map[uint64]int{0: 400 * (3 + 5*unit)}},
-		"tables":       {Code(repeat(300, Block(Nothing, Block(Nothing, Get(0), BrTable(0, 1)), Get(0), straight(10), Drop)), Get(0)), map[uint64]int{0: 300 * (12 + 10*unit), 1: 300 * 10}},
-		"out of depth": {Block(GivesI32, Get(0), straight(50), Get(0), BrIf(0), Drop, Get(0), straight(60)), map[uint64]int{1: 52 * unit, 0: 110 * unit}},
-		"loads":        {Code(Get(0), repeat(500, Op(0x28, 0, 0))), map[uint64]int{0: 500 * weightAccess}},
+		"short":           {Code(Get(0), straight(10)), map[uint64]int{0: 10 * unit}},
+		"straight":        {Code(Get(0), straight(5_000)), map[uint64]int{0: 5_000 * unit}},
+		"if and else":     {Code(Get(0), IfElse(GivesI32, Code(Get(0), straight(2_000)), Code(Get(0), straight(100))), straight(50)), map[uint64]int{0: 150 * unit, 1: 2_050 * unit}},
+		"if":              {Code(Get(0), If(Nothing, Get(0), straight(60), Set(0)), Get(0), straight(60)), map[uint64]int{0: 60 * unit, 1: 120 * unit}},
+		"after a return":  {Code(Get(0), If(Nothing, I32(1), Return), Get(0), straight(2_000)), map[uint64]int{0: 2_000 * unit, 1: 4}},
+		"if not a return": {Code(Get(0), IfElse(GivesI32, Code(I32(1), Return), Code(Get(0), straight(2_000)))), map[uint64]int{0: 2_000 * unit, 1: 4}},
+		"many ifs":        {Code(repeat(400, Get(0), If(Nothing, Get(0), straight(10), Drop)), Get(0)), map[uint64]int{0: 400 * 2, 1: 400 * (3 + 10*unit)}},
+		"jumps":           {Code(repeat(400, Block(Nothing, Get(0), straight(5), BrIf(0), Get(0), straight(10), Drop)), Get(0)), map[uint64]int{0: 400 * (3 + 5*unit)}},
+		"tables":          {Code(repeat(300, Block(Nothing, Block(Nothing, Get(0), BrTable(0, 1)), Get(0), straight(10), Drop)), Get(0)), map[uint64]int{0: 300 * (12 + 10*unit), 1: 300 * 10}},
+		"out of depth":    {Block(GivesI32, Get(0), straight(50), Get(0), BrIf(0), Drop, Get(0), straight(60)), map[uint64]int{1: 52 * unit, 0: 110 * unit}},
+		"loads":           {Code(Get(0), repeat(500, Op(0x28, 0, 0))), map[uint64]int{0: 500 * 16}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			heaviest := int64(slices.Max(slices.Collect(maps.Values(test.weight))) / longest)
