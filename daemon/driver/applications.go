@@ -61,6 +61,15 @@ func (s *applicationService) GetApplication(ctx context.Context, req *apiv1.GetA
 	return &apiv1.GetApplicationResponse{Application: app}, nil
 }
 
+// within refuses a namespace that the caller may not see. No namespace stands for all that it may see.
+func within(ctx context.Context, namespace string) error {
+	if who := callerOf(ctx); namespace != "" && !who.sees(namespace) {
+		return refuse(codes.PermissionDenied, "NAMESPACE_DENIED", "%s may not use namespace %s", who.name, namespace)
+	}
+	return nil
+}
+
+// visible lists the applications that the caller may see.
 func (s *applicationService) visible(ctx context.Context, namespace, id string) []*runner.Member {
 	var out []*runner.Member
 	for _, m := range s.parts.Applications.All(namespace) {
@@ -73,6 +82,9 @@ func (s *applicationService) visible(ctx context.Context, namespace, id string) 
 
 // ListApplications returns a page of the applications that the caller may see.
 func (s *applicationService) ListApplications(ctx context.Context, req *apiv1.ListApplicationsRequest) (*apiv1.ListApplicationsResponse, error) {
+	if err := within(ctx, req.GetNamespace()); err != nil {
+		return nil, err
+	}
 	token, err := pageItem(req.GetPageToken())
 	if err != nil {
 		return nil, err

@@ -62,8 +62,8 @@ func (s *applicationService) parse(ctx context.Context, src *apiv1.ApplicationSp
 	}
 	src = proto.CloneOf(src)
 	src.Namespace = s.namespace(ctx, src.GetNamespace())
-	if who := callerOf(ctx); !who.sees(src.GetNamespace()) {
-		return nil, refuse(codes.PermissionDenied, "NAMESPACE_DENIED", "%s may not use namespace %s", who.name, src.GetNamespace())
+	if err := within(ctx, src.GetNamespace()); err != nil {
+		return nil, err
 	}
 	if src.GetId() == "" {
 		src.Id = newID()

@@ -51,7 +51,9 @@ func failed(err error) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, runner.ErrClosed):
-		return refuse(codes.Unavailable, "CLOSED", "%v", err)
+		return refuse(codes.NotFound, "GONE", "%v: it was deleted meanwhile", err)
+	case errors.Is(err, runner.ErrStopped):
+		return refuse(codes.Unavailable, "RESTARTING", "%v", err)
 	case errors.Is(err, runner.ErrSlow):
 		return refuse(codes.ResourceExhausted, "TOO_SLOW", "%v", err)
 	case errors.Is(err, context.DeadlineExceeded):

@@ -47,6 +47,9 @@ func policyRefused(err error) error {
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
 		return failed(err)
 	}
+	if errors.Is(err, policy.ErrUnknown) {
+		return refuse(codes.NotFound, "NO_SUCH_POLICY", "%v", err)
+	}
 	return refuse(codes.InvalidArgument, "POLICY_REFUSED", "%v", err)
 }
 

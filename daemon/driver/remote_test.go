@@ -65,6 +65,17 @@ func TestConfinedCallersStayInTheirNamespace(t *testing.T) {
 		if st := status.Convert(err); st.Code() != codes.PermissionDenied || st.Message() != want {
 			t.Errorf("applying to %s gave %v, want %q", namespace, err, want)
 		}
+		_, err = apps.ListApplications(ctx, &apiv1.ListApplicationsRequest{Namespace: namespace})
+		if st := status.Convert(err); st.Code() != codes.PermissionDenied || st.Message() != want {
+			t.Errorf("listing %s gave %v, want %q", namespace, err, want)
+		}
+		stream, err := apps.WatchApplications(ctx, &apiv1.WatchApplicationsRequest{Namespace: namespace})
+		if err == nil {
+			_, err = stream.Recv()
+		}
+		if st := status.Convert(err); st.Code() != codes.PermissionDenied || st.Message() != want {
+			t.Errorf("watching %s gave %v, want %q", namespace, err, want)
+		}
 	}
 	if _, err := apps.GetApplication(ctx, &apiv1.GetApplicationRequest{Application: "app", Namespace: "default"}); status.Code(err) != codes.NotFound {
 		t.Errorf("getting another namespace's application gave %v", err)

@@ -16,6 +16,9 @@ const (
 
 // WatchApplications sends applications as they are, and again whenever one changes.
 func (s *applicationService) WatchApplications(req *apiv1.WatchApplicationsRequest, stream apiv1.ApplicationService_WatchApplicationsServer) error {
+	if err := within(stream.Context(), req.GetNamespace()); err != nil {
+		return err
+	}
 	return tell(s.Server, stream, func(ctx context.Context, send func(*apiv1.WatchApplicationsResponse) error) error {
 		pace := time.NewTicker(watchEvery)
 		defer pace.Stop()

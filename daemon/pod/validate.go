@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -157,6 +158,8 @@ func (r *report) quantity(path, text string, bytes bool) {
 	switch {
 	case err != nil:
 		r.addf(path, "%q is not a quantity: write for example 500m or 2 for cpu, 512Mi or 4Gi for memory", text)
+	case q.CmpInt64(math.MaxInt64) >= 0: // what is more is read as this much
+		r.addf(path, "%q is more than a cluster can count", text)
 	case q.Sign() <= 0:
 		r.addf(path, "%q is not positive", text)
 	case bytes && q.MilliValue()%1000 != 0: // 100m of memory is a tenth of a byte: the mistake that every cluster has seen

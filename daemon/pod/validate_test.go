@@ -49,6 +49,7 @@ func TestValidateNamesTheField(t *testing.T) {
 		{"env name", set(func(s *pod.Spec) { s.Profiles[0].Env = map[string]string{"a=b": ""} }), "profiles[0].env[a=b]: "},
 		{"env ours", set(func(s *pod.Spec) { s.Profiles[0].Env = map[string]string{"RETINUE_TOKEN": ""} }), "profiles[0].env[RETINUE_TOKEN]: "},
 		{"cpu", set(func(s *pod.Spec) { s.Profiles[0].CPU = "two" }), `profiles[0].cpu: "two" is not a quantity`},
+		{"memory beyond counting", set(func(s *pod.Spec) { s.Profiles[0].Memory = "1e999" }), `profiles[0].memory: "1e999" is more than a cluster can count`},
 		{"cpu negative", set(func(s *pod.Spec) { s.Profiles[0].CPU = "-1" }), "profiles[0].cpu: "},
 		{"milli bytes", set(func(s *pod.Spec) { s.Profiles[0].Memory = "100m" }), `"100Mi" is perhaps meant`},
 		{"request over limit", set(func(s *pod.Spec) { s.Profiles[0].CPU = "3" }), "cpu request 3 is more than its limit 2"},

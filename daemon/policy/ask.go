@@ -141,9 +141,12 @@ func (h *Host) absent(ctx context.Context, d *desk) (Answer, result) {
 	return answer, byFallback
 }
 
-// fallBack lets the built-in policy answer after a fault.
+// fallBack lets the built-in policy answer after a fault. That the daemon stopped waiting is none.
 func (h *Host) fallBack(ctx context.Context, app string, g *generation, d *desk, f *fault) Answer {
 	h.meters.faulted(ctx, f.cause)
+	if f.cause == causeCancelled {
+		return h.builtin(ctx, d)
+	}
 	h.log.LogAttrs(ctx, slog.LevelWarn, "policy fault", slog.String("application", app), slog.String("policy", g.policy),
 		slog.String("digest", g.pool.module.Digest), slog.String("hook", d.hook.String()), slog.String("cause", string(f.cause)),
 		slog.String("fault", f.Error()), slog.String("trace", f.trace))

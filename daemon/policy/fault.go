@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/tetratelabs/wazero/sys"
 )
@@ -41,6 +42,18 @@ func (f *fault) Error() string { return f.err.Error() }
 
 // Unwrap returns what is behind it.
 func (f *fault) Unwrap() error { return f.err }
+
+// under says which key sets the bound that the module broke.
+func (f *fault) under(cfg Config, timeKey string, limit time.Duration) *fault {
+	switch {
+	case f == nil:
+	case f.cause == causeDeadline:
+		f.err = fmt.Errorf("%w (policy.%s is %v)", f.err, timeKey, limit)
+	case f.cause == causeFuel:
+		f.err = fmt.Errorf("%w (policy.fuel is %d ticks)", f.err, cfg.Fuel)
+	}
+	return f
+}
 
 func faultf(c cause, format string, args ...any) *fault {
 	return &fault{cause: c, err: fmt.Errorf(format, args...)}

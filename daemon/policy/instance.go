@@ -47,7 +47,7 @@ func (e *engine) start(ctx context.Context, m *module, settings string, reserve 
 	}
 	if f != nil {
 		i.close(ctx)
-		return nil, f
+		return nil, f.under(e.cfg, "startTimeout", e.cfg.StartTimeout)
 	}
 	i.image = i.take(reserve)
 	i.world.started = i.image.clock

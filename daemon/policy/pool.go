@@ -59,6 +59,11 @@ func (p *pool) ask(ctx context.Context, hook hostabi.Hook, row *hostabi.Decision
 	defer cancel()
 	i.world.begin(row.ElapsedMS, row.WallMS, row.Seed)
 	decision, f := i.ask(bounded, hook, view)
+	if limit == p.engine.cfg.Deadline {
+		f = f.under(p.engine.cfg, "deadline", limit)
+	} else {
+		f = f.under(p.engine.cfg, "startTimeout", limit)
+	}
 	p.module.voice.pass(ctx, i.world)
 	ticks := i.ticks
 	p.giveBack(ctx, i, f != nil)

@@ -9,8 +9,11 @@ import (
 	"github.com/retinue-sched/retinue/daemon/task"
 )
 
-// ErrClosed reports that the application, or the daemon, ended while somebody waited.
+// ErrClosed reports that the application was deleted while somebody waited.
 var ErrClosed = errors.New("the application is gone")
+
+// ErrStopped reports that the daemon ended while somebody waited.
+var ErrStopped = errors.New("the daemon is stopping")
 
 // ErrSlow reports that a watcher did not read and was cut off. It may watch again: what is retained is listed anew.
 var ErrSlow = errors.New("the watcher did not read fast enough and was cut off; watch again")
@@ -24,7 +27,7 @@ const (
 // clients are those who wait for replies and those who watch tasks.
 type clients struct {
 	mu      sync.Mutex
-	closed  bool
+	closed  error // why nobody is answered any more; nil until then
 	next    uint64
 	waiting map[uint64]waiter
 	watches map[uint64]*Watch
@@ -45,7 +48,7 @@ func (c *clients) expect(then func(application.Reply)) (uint64, <-chan applicati
 	defer c.mu.Unlock()
 	c.next++
 	answer := make(chan application.Reply, 1)
-	if c.closed {
+	if c.closed != nil {
 		close(answer)
 		return c.next, answer
 	}
@@ -82,18 +85,26 @@ func (c *clients) tasks(changed application.TasksChanged) {
 	}
 }
 
-func (c *clients) closeAll() {
+// closeAll ends all waiting, now and later, and says why.
+func (c *clients) closeAll(why error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.closed = true
+	c.closed = why
 	for request, w := range c.waiting {
 		delete(c.waiting, request)
 		close(w.answer)
 	}
 	for id, watch := range c.watches {
 		delete(c.watches, id)
-		watch.fail(ErrClosed)
+		watch.fail(why)
 	}
+}
+
+// why returns why nobody is answered any more.
+func (c *clients) why() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.closed
 }
 
 // Watch is a stream of changed tasks for one reader.
@@ -156,7 +167,7 @@ func (w *Watch) wake() {
 	}
 }
 
-// Next returns the tasks that changed since the last call, and waits if there are none. It returns ErrSlow or ErrClosed at the end, or the context's cause.
+// Next returns the tasks that changed since the last call, and waits if there are none. It returns ErrSlow, ErrClosed or ErrStopped at the end, or the context's cause.
 func (w *Watch) Next(ctx context.Context) ([]task.Info, error) {
 	for {
 		w.mu.Lock()
@@ -199,8 +210,8 @@ func (c *clients) watch() *Watch {
 	defer c.mu.Unlock()
 	c.next++
 	w := &Watch{id: c.next, more: make(chan struct{}, 1), failed: make(chan struct{})}
-	if c.closed {
-		w.fail(ErrClosed)
+	if c.closed != nil {
+		w.fail(c.closed)
 		return w
 	}
 	c.watches[w.id] = w

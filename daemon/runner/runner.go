@@ -10,6 +10,7 @@ package runner
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync/atomic"
@@ -110,7 +111,7 @@ func (r *Runner) Fresh(ctx context.Context) (*application.Status, error) {
 	case r.refresh <- answer:
 		return <-answer, nil
 	case <-r.stopped:
-		return nil, ErrClosed
+		return nil, r.clients.why()
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
@@ -149,7 +150,7 @@ func (r *Runner) run(ctx context.Context) error {
 	for {
 		select {
 		case <-ctx.Done():
-			r.abandon()
+			r.abandon(context.Cause(ctx))
 			return context.Cause(ctx)
 		case <-r.in.more:
 			take()
@@ -211,10 +212,14 @@ func (r *Runner) ask(ctx context.Context, e application.AskPolicy) {
 	}
 }
 
-// abandon tells all who wait that this application is never going to be driven.
-func (r *Runner) abandon() {
+// abandon tells all who wait that this application is not driven any more.
+func (r *Runner) abandon(cause error) {
+	why := ErrStopped
+	if errors.Is(cause, ErrClosed) {
+		why = ErrClosed
+	}
+	r.clients.closeAll(why)
 	close(r.stopped)
-	r.clients.closeAll()
 }
 
 func (r *Runner) end() {
@@ -276,7 +281,7 @@ func (r *Runner) call(ctx context.Context, event func(request uint64) applicatio
 		return application.Reply{}, fmt.Errorf("waiting for application %s: %w", r.key, context.Cause(ctx))
 	case reply, ok := <-answer:
 		if !ok {
-			return application.Reply{}, ErrClosed
+			return application.Reply{}, r.clients.why()
 		}
 		return reply, nil
 	}

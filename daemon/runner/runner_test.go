@@ -116,7 +116,7 @@ func TestEndTellsAllWhoWait(t *testing.T) {
 	c := newClients()
 	_, answer := c.expect(nil)
 	watch := c.watch()
-	c.closeAll()
+	c.closeAll(ErrClosed)
 	if _, ok := <-answer; ok {
 		t.Error("an answer came")
 	}
@@ -130,6 +130,25 @@ func TestEndTellsAllWhoWait(t *testing.T) {
 	}
 	if _, err := c.watch().Next(t.Context()); !errors.Is(err, ErrClosed) {
 		t.Errorf("a late watch ended with %v", err)
+	}
+}
+
+// Who waits for an application is told whether that was deleted or the daemon ends.
+func TestEndSaysWhoEnded(t *testing.T) {
+	for cause, want := range map[error]error{ErrClosed: ErrClosed, errors.New("over"): ErrStopped} {
+		ctx, stop := context.WithCancelCause(t.Context())
+		stop(cause)
+		r := newRunner(application.Config{Namespace: "default", ID: "app"}, Carriers{}, func() snapshot.Instant { return 1 }, slog.New(slog.DiscardHandler))
+		if err := r.run(ctx); !errors.Is(err, cause) {
+			t.Errorf("it ended with %v", err)
+		}
+		if _, err := r.Fresh(t.Context()); !errors.Is(err, want) {
+			t.Errorf("after %v a status is refused with %v", cause, err)
+		}
+		_, err := r.Call(t.Context(), func(request uint64) application.Event { return application.ListTasks{Request: request} })
+		if !errors.Is(err, want) {
+			t.Errorf("after %v a call is refused with %v", cause, err)
+		}
 	}
 }
 

@@ -118,7 +118,7 @@ func (s *Set) Create(ctx context.Context, def *spec.Application) (*Member, error
 		return m, nil
 	case <-ctx.Done():
 		s.forget(m)
-		m.abandon()
+		m.abandon(context.Cause(ctx))
 		return nil, fmt.Errorf("starting application %s: %w", key, context.Cause(ctx))
 	}
 }
