@@ -193,7 +193,7 @@ func TestBordersAreCompared(t *testing.T) {
 // What a module holds can be read off: custom sections, shape, names.
 func TestModuleIsRead(t *testing.T) {
 	binary := Module{
-		Functions: []Function{{Export: "f", Locals: []wasm.ValueType{wasm.I64}, Code: Loop(Nothing, Block(Nothing, I32(2), BrTable(0, 1, 2)))}},
+		Functions: []Function{{Export: "f", Locals: []wasm.ValueType{wasm.I64}, Code: Code(Loop(Nothing, Block(Nothing, I32(2), BrTable(0, 1, 2))), Loop(Nothing))}},
 		Memory:    &wasm.Bounds{Least: 2, Most: 9, Bounded: true},
 		Data:      []Data{{Passive: true, Bytes: []byte("abc")}, {At: 9, Bytes: []byte("de")}},
 		Custom:    []wasm.Custom{{Name: "retinue.policy", Content: []byte("{}")}, {Name: "name", Content: slices.Concat([]byte{1}, Sized(slices.Concat(U32(1), U32(0), Text("decide"))))}},
@@ -203,8 +203,8 @@ func TestModuleIsRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := wasm.Shape{
-		Body: 14, Nesting: 2, Locals: 1, Targets: 2, FunctionTargets: 2, ModuleTargets: 2, FunctionBlocks: 2, ModuleBlocks: 2, FunctionLoops: 1,
-		FunctionJoins: 2, ModuleJoins: 2, Instructions: 7,
+		Body: 17, Nesting: 2, Locals: 1, Targets: 2, FunctionTargets: 2, ModuleTargets: 2, FunctionBlocks: 3, ModuleBlocks: 3, FunctionLoops: 2,
+		FunctionJoins: 3, ModuleJoins: 3, Instructions: 9,
 	}
 	if m.Shape != want {
 		t.Errorf("shape %+v, want %+v", m.Shape, want)
