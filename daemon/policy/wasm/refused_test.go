@@ -118,6 +118,7 @@ func oversized() map[string]refusal {
 func miscoded() map[string]refusal {
 	return map[string]refusal{
 		"changes its table":   {named(Module{Functions: []Function{{Code: Op(0x26, 0)}}}).Bytes(), "its function 0 (main.decide) at offset 0x17 changes a table"},
+		"a number too big":    {function(0, Op(0x41, 0xff, 0xff, 0xff, 0xff, 0x4f), Drop).Bytes(), "a number is too long or too big"},
 		"an unknown block":    {function(0, Op(0x02, 0x64, 0x0b)).Bytes(), "the type of values 0x64 is unknown"},
 		"an unknown select":   {function(0, Unreachable, Op(0x1c, 1, 0)).Bytes(), "the type of values 0x00 is unknown"},
 		"an unknown local":    {function(1, Get(1), Drop).Bytes(), "the local 1 is named, there are 1"},
