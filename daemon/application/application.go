@@ -95,6 +95,7 @@ func (a *Application) Step(now snapshot.Instant, ev Event) []Effect {
 		a.alloc.Begin(a.now)
 		a.alloc.Note(a.now, hostabi.TriggerStart, true)
 	}
+	a.expire()
 	a.handle(ev)
 	a.settle()
 	out := a.out

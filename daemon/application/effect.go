@@ -168,7 +168,7 @@ const (
 	TimerCreation Timer = 3 // the oldest unseen request times out
 	TimerSessions Timer = 4 // a session may be lost, or a re-attachment overdue
 	TimerDynamic  Timer = 5 // dynamic allocation looks at the backlog
-	TimerTasks    Timer = 6 // a task's deadline
+	TimerTasks    Timer = 6 // the next deadline of a task
 	TimerRetry    Timer = 7 // a deletion is tried again, a back-off ends
 )
 

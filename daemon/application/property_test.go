@@ -13,7 +13,7 @@ import (
 )
 
 // Whatever happens, and whatever a policy answers, the promises hold: never more than the maximum are live, no number is used twice, questions
-// are numbered upwards, no task changes after its end, and a stopped application creates nothing and ends once.
+// are numbered upwards, no task changes after its end or is begun after its deadline, and a stopped application creates nothing and ends once.
 func TestNothingBreaksThePromises(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		u := newUnruly(t)

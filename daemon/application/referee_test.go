@@ -23,7 +23,9 @@ type referee struct {
 	asked   map[snapshot.ID]application.CreatePod
 	exists  map[snapshot.ID]snapshot.Version // executors that count: asked for and not known to be gone; since which version, 0 until known
 	ended   map[task.ID]task.State           // tasks that a watch has shown to have ended
-	number  uint64                           // of the newest question
+	late    map[*task.Spec]snapshot.Instant  // when the deadlines of submitted tasks are over
+	now     snapshot.Instant
+	number  uint64 // of the newest question
 	stopped bool
 	over    bool
 }
@@ -31,12 +33,13 @@ type referee struct {
 func newReferee(t *rapid.T, cfg application.Config) *referee {
 	return &referee{
 		t: t, cfg: cfg, asked: map[snapshot.ID]application.CreatePod{}, exists: map[snapshot.ID]snapshot.Version{},
-		ended: map[task.ID]task.State{},
+		ended: map[task.ID]task.State{}, late: map[*task.Spec]snapshot.Instant{},
 	}
 }
 
 func (r *referee) watch(now snapshot.Instant, ev application.Event, effects []application.Effect) {
 	r.history = append(r.history, told{now, ev})
+	r.now = max(r.now, now)
 	r.answers = append(r.answers, effects)
 	r.hear(ev)
 	for _, effect := range effects {
@@ -68,6 +71,12 @@ func (r *referee) hear(ev application.Event) {
 		}
 	case application.PodRefused:
 		delete(r.exists, ev.Executor)
+	case application.Submit:
+		for _, s := range ev.Tasks {
+			if s.Deadline > 0 {
+				r.late[s] = r.now.Add(s.Deadline)
+			}
+		}
 	case application.Stop:
 		r.stopped = true
 	}
@@ -96,6 +105,12 @@ func (r *referee) judge(effect application.Effect) {
 			r.t.Fatalf("question %d after question %d", e.Number, r.number)
 		}
 		r.number = e.Number
+	case application.LaunchTasks:
+		for _, l := range e.Launches {
+			if late, bounded := r.late[l.Spec]; bounded && r.now >= late {
+				r.t.Fatalf("task %d is launched at %d, and its deadline was over at %d", l.Ref.Task, r.now, late)
+			}
+		}
 	case application.TasksChanged:
 		for _, info := range e.Tasks {
 			if state, ended := r.ended[info.ID]; ended {

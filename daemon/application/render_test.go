@@ -150,10 +150,16 @@ func (s *story) tasks(*datadriven.TestData) error {
 		if reply, ok := effect.(application.Reply); ok {
 			for _, i := range reply.Tasks {
 				s.said += fmt.Sprintf("%d %v attempt=%d executor=%d\n", i.ID, i.State, i.Attempt, i.Executor)
+				if i.State == task.Expired {
+					s.said += "  " + i.Result.Text + "\n"
+				}
 			}
 		}
 	}
 	c := s.app.Status(s.now).Tasks
 	s.said += fmt.Sprintf("accepted=%d succeeded=%d failed=%d cancelled=%d retried=%d\n", c.Accepted, c.Succeeded, c.Failed, c.Cancelled, c.Retried)
+	if c.Expired > 0 {
+		s.said += fmt.Sprintf("expired=%d\n", c.Expired)
+	}
 	return nil
 }

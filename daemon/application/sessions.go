@@ -37,9 +37,7 @@ func (a *Application) admit(ev Attached, known *snapshot.Executor, admission ros
 	}
 	adoption := a.book.Adopt(a.now, ev.Executor, ev.Holds)
 	a.emit(Admit{Executor: ev.Executor, Session: ev.Session, Discard: adoption.Discard})
-	if len(adoption.Kill) > 0 {
-		a.emit(KillTasks{Executor: ev.Executor, Session: ev.Session, Tasks: adoption.Kill, Text: cancelText})
-	}
+	a.kill(adoption.Kill)
 	if admission.Drain == roster.DrainTold {
 		a.emit(DrainExecutor{Executor: ev.Executor, Session: ev.Session, Text: "it was draining before"})
 	}

@@ -1,6 +1,7 @@
 package application_test
 
 import (
+	"cmp"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -320,7 +321,12 @@ func (s *story) submitTasks(d *datadriven.TestData) error {
 	if !ok {
 		prefix = fmt.Sprintf("k%d-", s.request)
 	}
-	s.submit(prefix, job, n)
+	text, _ := argument(d, "deadline")
+	deadline, err := time.ParseDuration(cmp.Or(text, "0s"))
+	if err != nil {
+		return fmt.Errorf("%w: %w", errScript, err)
+	}
+	s.submit(prefix, job, n, deadline)
 	return nil
 }
 

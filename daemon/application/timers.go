@@ -29,7 +29,7 @@ func (a *Application) timerFired(t Timer) {
 	case TimerRetry:
 		a.endStragglers()
 		a.endBackoffs()
-	case TimerTasks:
+	case TimerTasks: // it brings a step, and each step begins with what is late
 	}
 }
 
@@ -74,6 +74,7 @@ func (a *Application) timer(t Timer) snapshot.Instant {
 	case TimerRetry:
 		return a.nextRetry()
 	case TimerTasks:
+		return a.book.NextDeadline()
 	}
 	return 0
 }

@@ -255,6 +255,7 @@ func (u *unruly) submits() {
 		u.tasks++
 		ev.Tasks = append(ev.Tasks, &task.Spec{
 			Key: "k" + strconv.Itoa(u.tasks), Command: []string{"true"}, Profile: snapshot.Profile(rapid.IntRange(0, 1).Draw(u.t, "profile")),
+			Deadline: rapid.SampledFrom([]time.Duration{0, 0, time.Second, time.Minute, 10 * time.Minute}).Draw(u.t, "deadline"),
 		})
 	}
 	u.happen(ev)

@@ -9,7 +9,13 @@ import (
 	"github.com/retinue-sched/retinue/hostabi"
 )
 
-const cancelText = "the task was cancelled"
+// killText says to an executor why it is to end an attempt, by what the task becomes.
+func killText(fate task.State) string {
+	if fate == task.Expired {
+		return "the task's deadline passed"
+	}
+	return "the task was cancelled"
+}
 
 // watch is a client that is told what becomes of tasks.
 type watch struct {
@@ -102,18 +108,32 @@ func (a *Application) launch(given task.Assignment) {
 // kill tells executors to end attempts. One without a session is told when it comes back.
 func (a *Application) kill(kills []task.Kill) {
 	kills = slices.Clone(kills)
-	slices.SortStableFunc(kills, func(x, y task.Kill) int { return cmp.Compare(x.Executor, y.Executor) })
+	slices.SortStableFunc(kills, func(x, y task.Kill) int {
+		return cmp.Or(cmp.Compare(x.Executor, y.Executor), cmp.Compare(x.Fate, y.Fate))
+	})
 	for len(kills) > 0 {
-		id := kills[0].Executor
+		id, fate := kills[0].Executor, kills[0].Fate
 		var refs []task.Ref
-		for len(kills) > 0 && kills[0].Executor == id {
+		for len(kills) > 0 && kills[0].Executor == id && kills[0].Fate == fate {
 			refs = append(refs, kills[0].Ref)
 			kills = kills[1:]
 		}
 		if s, ok := a.roster.Registered(id); ok && !s.Away {
-			a.emit(KillTasks{Executor: id, Session: s.Session, Tasks: refs, Text: cancelText})
+			a.emit(KillTasks{Executor: id, Session: s.Session, Tasks: refs, Text: killText(fate)})
 		}
 	}
+}
+
+// expire ends the tasks whose deadlines are over. It comes before each event: what an event does to tasks depends on when it came, and not on
+// which of two timers was quicker.
+func (a *Application) expire() {
+	if next := a.book.NextDeadline(); next == 0 || next > a.now {
+		return
+	}
+	changed, kills := a.book.Expire(a.now)
+	a.tasksChanged(changed)
+	a.tellWatchers() // a watch that the event opens is shown these ends in its list, and not again
+	a.kill(kills)
 }
 
 // ramp lets targets follow the backlog where dynamic allocation is on, and lets the policy know when a backlog is gone.

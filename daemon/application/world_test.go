@@ -203,11 +203,11 @@ func (w *world) target(n uint32) {
 }
 
 // submit brings tasks with keys made of a prefix and a number.
-func (w *world) submit(prefix, job string, n int) {
+func (w *world) submit(prefix, job string, n int, deadline time.Duration) {
 	w.request++
 	ev := application.Submit{Request: w.request}
 	for i := range n {
-		ev.Tasks = append(ev.Tasks, &task.Spec{Key: prefix + strconv.Itoa(i+1), Job: job, Command: []string{"true"}})
+		ev.Tasks = append(ev.Tasks, &task.Spec{Key: prefix + strconv.Itoa(i+1), Job: job, Command: []string{"true"}, Deadline: deadline})
 	}
 	w.step(ev)
 }

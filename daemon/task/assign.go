@@ -16,8 +16,9 @@ type Assignment struct {
 }
 
 // Assign gives waiting tasks to executors: each executor in turn as much as it has room for, before the next gets any. Of a profile's tasks,
-// those that were tried before go first, in the order in which they came back; then the others in order of acceptance.
-func (b *Book) Assign(_ snapshot.Instant, slots []Slot) []Assignment {
+// those that were tried before go first, in the order in which they came back; then the others in order of acceptance. One whose deadline is over
+// is passed over: Expire ends it.
+func (b *Book) Assign(now snapshot.Instant, slots []Slot) []Assignment {
 	var assigned []Assignment
 	for _, slot := range slots {
 		q := b.queue(slot.Profile)
@@ -26,18 +27,27 @@ func (b *Book) Assign(_ snapshot.Instant, slots []Slot) []Assignment {
 			continue
 		}
 		launches := make([]Launch, 0, n)
-		to := b.holder(slot.Executor)
-		for range n {
-			r := q.again.first
-			if r == nil {
-				r = q.fresh.first
-			}
-			b.give(r, slot.Executor, q, to)
+		for r := q.next(now); r != nil && uint32(len(launches)) < n; r = q.next(now) {
+			b.give(r, slot.Executor, q)
 			launches = append(launches, Launch{Ref: r.ref(), Spec: r.Spec})
 		}
-		assigned = append(assigned, Assignment{Executor: slot.Executor, Launches: launches})
+		if len(launches) > 0 {
+			assigned = append(assigned, Assignment{Executor: slot.Executor, Launches: launches})
+		}
 	}
 	return assigned
+}
+
+// next returns the task that is to be given out next.
+func (q *queue) next(now snapshot.Instant) *record {
+	for _, first := range [...]*record{q.again.first, q.fresh.first} {
+		for r := first; r != nil; r = r.next {
+			if !r.overdue(now) {
+				return r
+			}
+		}
+	}
+	return nil
 }
 
 // holder returns the lane of what an executor holds.

@@ -35,6 +35,7 @@ type Book struct {
 	jobs       map[string]*job
 	queues     []*queue // ascending by profile
 	held       map[snapshot.ID]*lane
+	dues       dues
 	ended      lane
 	endedBytes uint64
 	liveBytes  uint64 // of the tasks that have not ended
@@ -99,7 +100,7 @@ func (b *Book) wait(now snapshot.Instant, r *record) {
 }
 
 // give hands a task that waits to an executor as a new attempt.
-func (b *Book) give(r *record, executor snapshot.ID, q *queue, to *lane) {
+func (b *Book) give(r *record, executor snapshot.ID, q *queue) {
 	if r.Attempt > 0 {
 		b.counts.Retried++
 	}
@@ -108,7 +109,7 @@ func (b *Book) give(r *record, executor snapshot.ID, q *queue, to *lane) {
 	b.counts.Queued--
 	b.counts.Launched++
 	q.held++
-	to.enter(r)
+	b.holder(executor).enter(r)
 }
 
 // release takes a task from whoever has it, in the counts and in the lanes.
@@ -137,7 +138,8 @@ func (b *Book) release(r *record) {
 // end gives a task its terminal state, and lets go of the oldest ended tasks that are beyond the bounds.
 func (b *Book) end(now snapshot.Instant, r *record, state State, result Report) {
 	b.release(r)
-	r.State, r.Ended, r.Result, r.cancelling = state, now, result, false
+	b.dues.drop(r)
+	r.State, r.Ended, r.Result, r.fate = state, now, result, 0
 	switch state {
 	case Succeeded:
 		b.counts.Succeeded++

@@ -145,7 +145,7 @@ func TestCancelOfARunningTask(t *testing.T) {
 		b := newBook(t, roomy, "a")
 		ref := assign(b, 7, 1)[0]
 		changed, kills := b.Cancel(3, []string{"a", "a", "nobody"}, "")
-		if changed != nil || !cmp.Equal(kills, []task.Kill{{Executor: 7, Ref: ref}}) {
+		if changed != nil || !cmp.Equal(kills, []task.Kill{{Executor: 7, Ref: ref, Fate: task.Cancelled}}) {
 			t.Errorf("changed %v, kills %v; want one kill", changed, kills)
 		}
 		report(b, 7, ref, outcome)
@@ -163,7 +163,7 @@ func TestAdoption(t *testing.T) {
 	report(b, 7, refs[3], task.OutcomeStarted)
 	stale := task.Ref{Task: 1, Attempt: 9}
 	got := b.Adopt(4, 7, []task.Ref{stale, refs[1], refs[0], refs[1]})
-	if !cmp.Equal(got.Keep, refs[:2]) || !cmp.Equal(got.Discard, []task.Ref{stale}) || !cmp.Equal(got.Kill, refs[1:2]) {
+	if !cmp.Equal(got.Keep, refs[:2]) || !cmp.Equal(got.Discard, []task.Ref{stale}) || !cmp.Equal(got.Kill, []task.Kill{{Executor: 7, Ref: refs[1], Fate: task.Cancelled}}) {
 		t.Errorf("adoption %+v", got)
 	}
 	if len(got.Changed) != 2 || got.Changed[0].State != task.Queued || got.Changed[1].State != task.Failed {

@@ -11,21 +11,23 @@ import (
 type Kill struct {
 	Executor snapshot.ID
 	Ref      Ref
+	Fate     State // Cancelled or Expired: what the task becomes unless it succeeds
 }
 
 // Cancel ends tasks: those with the keys, or else all of the job, or else all. With both, those of the job that have one of the keys.
 //
 // A task that waits is Cancelled at once and is among changed; one that an executor holds is when that executor says so or is lost, and is
-// among kills, each time that it is asked for. One that succeeds before it is killed has succeeded. Both lists are in order of acceptance.
+// among kills, each time that it is asked for. One that succeeds before it is killed has succeeded, and one whose deadline was over before is
+// Expired. Both lists are in order of acceptance.
 func (b *Book) Cancel(now snapshot.Instant, keys []string, job string) (changed []Info, kills []Kill) {
 	for _, r := range b.matching(keys, job) {
 		switch {
 		case r.State == Queued:
-			b.end(now, r, Cancelled, r.Result)
+			b.finish(now, r, cmp.Or(r.fateAt(now), Cancelled), r.Result)
 			changed = append(changed, r.Info)
 		case r.State.held():
-			r.cancelling = true
-			kills = append(kills, Kill{Executor: r.Executor, Ref: r.ref()})
+			b.condemn(r, cmp.Or(r.fateAt(now), Cancelled))
+			kills = append(kills, r.kill())
 		}
 	}
 	return changed, kills

@@ -5,11 +5,12 @@ import "github.com/retinue-sched/retinue/daemon/snapshot"
 // record is a task with what only the book knows of it. It stands in exactly one lane at any time.
 type record struct {
 	Info
-	since      snapshot.Instant // when it entered its queue
-	spent      uint32           // attempts that count
-	free       uint32           // attempts that ended through no fault of the task
-	cancelling bool             // its end was asked for while an executor held it
-	bytes      uint64           // that it takes up beside the record, once it has ended
+	since snapshot.Instant // when it entered its queue
+	spent uint32           // attempts that count
+	free  uint32           // attempts that ended through no fault of the task
+	due   uint32           // its place among those that have a deadline, from 1; 0: it is not there
+	fate  State            // Cancelled or Expired: what it becomes unless it succeeds; 0: it may still be tried
+	bytes uint64           // that it takes up beside the record, once it has ended
 
 	lane       *lane
 	prev, next *record // in the lane
@@ -20,6 +21,9 @@ type record struct {
 
 // ref names the newest attempt.
 func (r *record) ref() Ref { return Ref{Task: r.ID, Attempt: r.Attempt} }
+
+// kill is the newest attempt with why it is to be ended.
+func (r *record) kill() Kill { return Kill{Executor: r.Executor, Ref: r.ref(), Fate: r.fate} }
 
 // lane is a line of tasks, first in, first out, from which any may step out: those that wait, those that one executor holds, those that ended.
 type lane struct {

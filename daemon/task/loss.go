@@ -38,7 +38,7 @@ func (b *Book) ExecutorLost(now snapshot.Instant, executor snapshot.ID, loss Los
 type Adoption struct {
 	Keep    []Ref  // it goes on with these
 	Discard []Ref  // it is to end these and report nothing: superseded, recorded or never given
-	Kill    []Ref  // those of Keep that were cancelled: the order to end them may not have reached it
+	Kill    []Kill // those of Keep that were cancelled, or whose deadline is over: the order to end them may not have reached it
 	Changed []Info // tasks that it was given and does not have: they wait again, or have ended
 }
 
@@ -56,8 +56,8 @@ func (b *Book) Adopt(now snapshot.Instant, executor snapshot.ID, holds []Ref) Ad
 			continue
 		}
 		out.Keep = append(out.Keep, ref)
-		if r.cancelling {
-			out.Kill = append(out.Kill, ref)
+		if r.fate != 0 {
+			out.Kill = append(out.Kill, r.kill())
 		}
 	}
 	for _, r := range b.heldBy(executor) {

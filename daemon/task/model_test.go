@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -27,10 +28,22 @@ type model struct {
 type modelTask struct {
 	task.Info
 	spent, free int
-	cancelled   bool
-	turn        int // when it was queued, or ended
+	fate        task.State // what it becomes unless it succeeds, as far as its executor was told to end it
+	turn        int        // when it was queued, or ended
 	since       snapshot.Instant
 	held        bool
+}
+
+// doom is what a task becomes that does not succeed, 0 if it may be tried again.
+func (t *modelTask) doom(now snapshot.Instant) task.State {
+	if t.fate == 0 && t.late(now) {
+		return task.Expired
+	}
+	return t.fate
+}
+
+func (t *modelTask) late(now snapshot.Instant) bool {
+	return t.Spec.Deadline > 0 && now >= t.Accepted+snapshot.Instant(t.Spec.Deadline)
 }
 
 func (m *model) submit(now snapshot.Instant, specs []*task.Spec) error {
@@ -65,7 +78,47 @@ func (m *model) queue(now snapshot.Instant, t *modelTask) {
 
 func (m *model) end(now snapshot.Instant, t *modelTask, s task.State, r task.Report) {
 	m.turn++
+	if s == task.Expired {
+		tries := map[uint32]string{0: "before it was tried", 1: "after 1 attempt"}[t.Attempt]
+		if tries == "" {
+			tries = fmt.Sprintf("after %d attempts", t.Attempt)
+		}
+		why := ": " + r.Text
+		if r.Text == "" || r.Outcome == task.OutcomeKilled {
+			why = ""
+		}
+		r.Text = fmt.Sprintf("its deadline of %v passed %s%s", t.Spec.Deadline, tries, why)
+		r.Ref = task.Ref{Task: t.ID, Attempt: cmp.Or(r.Ref.Attempt, t.Attempt)}
+	}
 	t.State, t.turn, t.Ended, t.Result, t.held = s, m.turn, now, r, false
+}
+
+// due lists the tasks whose deadlines are still to be seen to, the next one first.
+func (m *model) due() []*modelTask {
+	due := slices.DeleteFunc(slices.Clone(m.tasks), func(t *modelTask) bool {
+		return t.Spec.Deadline == 0 || t.State.Terminal() || t.fate != 0
+	})
+	slices.SortStableFunc(due, func(a, b *modelTask) int { return cmp.Compare(a.Deadline(), b.Deadline()) })
+	return due
+}
+
+func (m *model) expire(now snapshot.Instant) (kills []task.Kill) {
+	for _, t := range m.due() {
+		switch {
+		case !t.late(now):
+		case t.held:
+			t.fate = task.Expired
+			kills = append(kills, t.kill())
+		default:
+			m.end(now, t, task.Expired, t.Result)
+		}
+	}
+	m.trim()
+	return kills
+}
+
+func (t *modelTask) kill() task.Kill {
+	return task.Kill{Executor: t.Executor, Ref: task.Ref{Task: t.ID, Attempt: t.Attempt}, Fate: t.fate}
 }
 
 // trim forgets the task that ended first while there are too many.
@@ -90,14 +143,14 @@ func (m *model) trim() {
 	}
 }
 
-func (m *model) assign(slots []task.Slot) []task.Assignment {
+func (m *model) assign(now snapshot.Instant, slots []task.Slot) []task.Assignment {
 	var out []task.Assignment
 	for _, s := range slots {
 		a := task.Assignment{Executor: s.Executor}
 		for range s.Free {
 			var next *modelTask
 			for _, t := range m.tasks {
-				if t.State == task.Queued && t.Spec.Profile == s.Profile && (next == nil || m.before(t, next)) {
+				if t.State == task.Queued && !t.late(now) && t.Spec.Profile == s.Profile && (next == nil || m.before(t, next)) {
 					next = t
 				}
 			}
@@ -144,8 +197,8 @@ func (m *model) attemptEnded(now snapshot.Instant, t *modelTask, r task.Report) 
 	switch {
 	case r.Outcome == task.OutcomeSucceeded:
 		m.end(now, t, task.Succeeded, r)
-	case t.cancelled:
-		m.end(now, t, task.Cancelled, r)
+	case t.doom(now) != 0:
+		m.end(now, t, t.doom(now), r)
 	case r.Outcome == task.OutcomeInvalid:
 		m.end(now, t, task.Failed, r)
 	case !costs:
@@ -186,10 +239,10 @@ func (m *model) cancel(now snapshot.Instant, keys []string, job string) (kills [
 			continue
 		}
 		if t.State == task.Queued {
-			m.end(now, t, task.Cancelled, t.Result)
+			m.end(now, t, cmp.Or(t.doom(now), task.Cancelled), t.Result)
 		} else if t.held {
-			t.cancelled = true
-			kills = append(kills, task.Kill{Executor: t.Executor, Ref: task.Ref{Task: t.ID, Attempt: t.Attempt}})
+			t.fate = cmp.Or(t.doom(now), task.Cancelled)
+			kills = append(kills, t.kill())
 		}
 	}
 	m.trim()
@@ -224,9 +277,11 @@ var (
 
 func anySpec(t *rapid.T) *task.Spec {
 	key := keys.Draw(t, "key")
+	n := int(key[len(key)-1])
 	return &task.Spec{ // nearly always the same for the same key
-		Key: key, Job: []string{"", "a", "b"}[len(key)%3], Profile: snapshot.Profile(key[len(key)-1] % 3), Command: []string{"x"},
+		Key: key, Job: []string{"", "a", "b"}[len(key)%3], Profile: snapshot.Profile(n % 3), Command: []string{"x"},
 		MaxAttempts: uint32(rapid.SampledFrom([]int{0, 0, 0, 0, 0, 0, 0, 0, 0, 5}).Draw(t, "attempts")), Input: []byte(key),
+		Deadline: time.Duration([]int{0, 3, 0, 12, 30}[n%5]),
 	}
 }
 
@@ -261,7 +316,7 @@ func (w *world) assign(t *rapid.T) {
 		slots = append(slots, task.Slot{Executor: x, Profile: snapshot.Profile(x % 3), Free: uint32(rapid.IntRange(0, 4).Draw(t, "free"))})
 	}
 	got := w.book.Assign(w.now, slots)
-	same(t, "assignments", got, w.model.assign(slots))
+	same(t, "assignments", got, w.model.assign(w.now, slots))
 	for _, a := range got {
 		for _, l := range a.Launches {
 			w.given = append(w.given, l.Ref)
@@ -313,6 +368,23 @@ func (w *world) cancel(t *rapid.T) {
 	w.changes(t, changed)
 }
 
+func (w *world) expire(t *rapid.T) {
+	changed, kills := w.book.Expire(w.now)
+	var want []task.ID
+	for _, m := range w.model.due() {
+		if m.late(w.now) && !m.held {
+			want = append(want, m.ID)
+		}
+	}
+	same(t, "kills", kills, w.model.expire(w.now))
+	var ids []task.ID
+	for _, c := range changed {
+		ids = append(ids, c.ID)
+	}
+	same(t, "expired", ids, want)
+	w.changes(t, changed)
+}
+
 func (w *world) adopt(t *rapid.T) {
 	x := executors.Draw(t, "executor")
 	var holds []task.Ref
@@ -330,8 +402,8 @@ func (w *world) adopt(t *rapid.T) {
 			continue
 		}
 		want.Keep = append(want.Keep, ref)
-		if w.model.holds(x)[i].cancelled {
-			want.Kill = append(want.Kill, ref)
+		if h := w.model.holds(x)[i]; h.fate != 0 {
+			want.Kill = append(want.Kill, h.kill())
 		}
 	}
 	got := w.book.Adopt(w.now, x, holds)
@@ -394,7 +466,12 @@ func (w *world) check(t *rapid.T) {
 	got := w.book.Counts()
 	same(t, "counts", task.Counts{Queued: got.Queued, Launched: got.Launched, Running: got.Running}, counts)
 	same(t, "accepted", got.Accepted, uint64(w.model.newest))
-	same(t, "ended", got.Succeeded+got.Failed+got.Cancelled, uint64(len(w.ended)))
+	same(t, "ended", got.Succeeded+got.Failed+got.Cancelled+got.Expired, uint64(len(w.ended)))
+	var next snapshot.Instant
+	if due := w.model.due(); len(due) > 0 {
+		next = due[0].Deadline()
+	}
+	same(t, "next deadline", w.book.NextDeadline(), next)
 	for x := snapshot.ID(1); x <= 4; x++ {
 		var refs []task.Ref
 		for _, m := range w.model.holds(x) {
@@ -422,7 +499,7 @@ func same[T any](t *rapid.T, what string, got, want T) {
 // Whatever clients ask and executors say, the book does what a slow and obvious one does, and no task ends twice.
 func TestBookIsItsModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		limits := task.Limits{MaxQueued: 20, MaxAttempts: 2, Retain: 8, RetainBytes: 200}
+		limits := task.Limits{MaxQueued: 20, MaxAttempts: 2, Retain: 8, RetainBytes: 400}
 		w := &world{book: task.New(limits), model: &model{limits: limits}, ended: map[task.ID]task.State{}}
 		step := func(do func(*rapid.T)) func(*rapid.T) {
 			return func(t *rapid.T) {
@@ -432,7 +509,7 @@ func TestBookIsItsModel(t *testing.T) {
 		}
 		t.Repeat(map[string]func(*rapid.T){
 			"submit": step(w.submit), "assign": step(w.assign), "assign more": step(w.assign), "report": step(w.report), "report more": step(w.report),
-			"lose": step(w.lose), "cancel": step(w.cancel), "adopt": step(w.adopt), "": w.check,
+			"lose": step(w.lose), "cancel": step(w.cancel), "adopt": step(w.adopt), "expire": step(w.expire), "": w.check,
 		})
 	})
 }

@@ -14,7 +14,7 @@ type Recorded struct {
 //
 // What an end means: a success ends the task. A failure or a timeout costs an attempt, and the task is tried again while it has any. An
 // invalid task ends as Failed at once. An attempt that was returned, or killed without anybody having cancelled the task, costs nothing, up to
-// a bound. A task that was cancelled and did not succeed is Cancelled.
+// a bound. A task that was cancelled and did not succeed is Cancelled; one whose deadline is over is Expired.
 func (b *Book) Report(now snapshot.Instant, executor snapshot.ID, reports []Report) Recorded {
 	var out Recorded
 	for _, report := range reports {
@@ -49,8 +49,8 @@ func (b *Book) settle(now snapshot.Instant, r *record, report Report) {
 	switch free := report.Outcome == OutcomeReturned || report.Outcome == OutcomeKilled; {
 	case report.Outcome == OutcomeSucceeded:
 		b.end(now, r, Succeeded, report)
-	case r.cancelling:
-		b.end(now, r, Cancelled, report)
+	case r.fateAt(now) != 0:
+		b.finish(now, r, r.fateAt(now), report)
 	case report.Outcome == OutcomeInvalid:
 		r.spent++
 		b.end(now, r, Failed, report)

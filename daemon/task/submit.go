@@ -18,10 +18,10 @@ func (b *Book) Submit(now snapshot.Instant, specs []*Spec) ([]Info, error) {
 		return nil, err
 	}
 	if room := uint64(b.limits.MaxQueued) - min(uint64(b.limits.MaxQueued), b.live()); uint64(fresh) > room {
-		return nil, fmt.Errorf("submitting %d tasks: %w: there is room for %d of %d; try again when some have ended", fresh, ErrFull, room, b.limits.MaxQueued)
+		return nil, fmt.Errorf("submitting tasks (%d): %w: there is room for %d of %d; try again when some have ended", fresh, ErrFull, room, b.limits.MaxQueued)
 	}
 	if room := b.limits.QueuedBytes - min(b.limits.QueuedBytes, b.liveBytes); b.limits.QueuedBytes > 0 && bytes > room {
-		return nil, fmt.Errorf("submitting %d tasks: %w: they have %d bytes and there is room for %d of %d; try again when some have ended, or put data in files",
+		return nil, fmt.Errorf("submitting tasks (%d): %w: they have %d bytes and there is room for %d of %d; try again when some have ended, or put data in files",
 			fresh, ErrFull, bytes, room, b.limits.QueuedBytes)
 	}
 	infos := make([]Info, 0, len(specs))
@@ -73,6 +73,7 @@ func (b *Book) accept(now snapshot.Instant, spec *Spec) *record {
 	}
 	b.counts.Accepted++
 	b.liveBytes += uint64(spec.size()) //nolint:gosec // a sum of lengths
+	b.dues.add(r)
 	b.wait(now, r)
 	return r
 }
@@ -85,6 +86,6 @@ func (b *Book) live() uint64 {
 // equal reports whether two specs ask for the same thing.
 func (s *Spec) equal(o *Spec) bool {
 	return s == o || s.Key == o.Key && s.Job == o.Job && s.Profile == o.Profile && s.Directory == o.Directory &&
-		s.MaxAttempts == o.MaxAttempts && s.Timeout == o.Timeout && s.KillGrace == o.KillGrace &&
+		s.MaxAttempts == o.MaxAttempts && s.Timeout == o.Timeout && s.KillGrace == o.KillGrace && s.Deadline == o.Deadline &&
 		slices.Equal(s.Command, o.Command) && slices.Equal(s.Env, o.Env) && slices.Equal(s.Files, o.Files) && bytes.Equal(s.Input, o.Input)
 }

@@ -6,6 +6,7 @@
 //   - a result is recorded once, however often it is reported; reports of superseded attempts are discarded;
 //   - no task has more attempts that count than allowed, and a crashed executor costs exactly one attempt of each task it held;
 //   - attempts that end through no fault of the task (it was given back, its executor was let go) do not count, but there is a bound to them, too;
+//   - a task that has not succeeded by its deadline is not tried any more;
 //   - the same key submitted again names the same task, for as long as the task is remembered.
 //
 // Execution is at least once; it is the recording of results that is exactly once.
@@ -74,6 +75,7 @@ type Spec struct {
 	MaxAttempts uint32   // 0: the application's default
 	Timeout     time.Duration
 	KillGrace   time.Duration // between asking and forcing the program to end; 0: the executor's default
+	Deadline    time.Duration // between acceptance and the end, all attempts and all waiting counted; 0: no bound
 }
 
 // Env is one environment variable.

@@ -52,6 +52,7 @@ func Validate(s *Spec) error {
 	}
 	validateTime(wrong, "timeout", s.Timeout)
 	validateTime(wrong, "kill_grace", s.KillGrace)
+	validateTime(wrong, "deadline", s.Deadline)
 	return errors.Join(errs...)
 }
 
