@@ -11,8 +11,15 @@ import (
 	"github.com/retinue-sched/retinue/daemon/policy/meter"
 )
 
-// sliceTicks is how much fuel a guest gets at a time. While it burns that, nothing else can stop it: machine code cannot be preempted.
-const sliceTicks = 1_000
+// How much fuel a guest gets at a time, in ticks. While it burns that nothing can stop it, and the collector of the whole daemon waits for it: machine
+// code cannot be preempted. So a guest begins with little and gets more while it is quick: a tick in which pages are touched for the first time may
+// take a thousand times as long as one in the cache.
+const (
+	leastSlice = 100
+	mostSlice  = 1_000
+	quick      = 100 * time.Microsecond // a slice that takes less is doubled
+	slow       = time.Millisecond       // one that takes more is halved
+)
 
 // What stops a guest from outside. The engine hands them back as the error of the guest's call.
 var (
@@ -26,25 +33,44 @@ type tank struct {
 	budget int64 // ticks
 	used   int64 // ticks, those of the slice in the guest not counted
 	slice  int32 // ticks that were handed over last
+	size   int64 // ticks to be handed over next
+	handed time.Time
 	until  time.Time
 }
 
 // fill readies the tank for a call.
-func (t *tank) fill(budget int64, until time.Time) { *t = tank{budget: budget, until: until} }
+func (t *tank) fill(budget int64, until time.Time) {
+	*t = tank{budget: budget, size: leastSlice, until: until}
+}
 
 // refill hands over the next slice: left is what the guest took beyond the last one, a negative number. It panics to stop the guest.
 func (t *tank) refill(ctx context.Context, left int32) int32 {
 	t.used, t.slice = t.used+int64(t.slice)-int64(left), 0
+	now := time.Now()
 	switch {
 	case t.used > t.budget:
 		panic(errFuel)
 	case ctx.Err() != nil:
 		panic(ctx.Err())
-	case !time.Now().Before(t.until):
+	case !now.Before(t.until):
 		panic(errTime)
 	}
-	t.slice = int32(min(sliceTicks, t.budget-t.used))
+	t.adapt(now)
+	t.slice = int32(min(t.size, t.budget-t.used))
 	return t.slice
+}
+
+// adapt sets how much to hand over by how long the guest took for the last slice. How much fuel a call takes does not depend on it.
+func (t *tank) adapt(now time.Time) {
+	if !t.handed.IsZero() {
+		switch took := now.Sub(t.handed); {
+		case took < quick:
+			t.size = min(2*t.size, mostSlice)
+		case took > slow:
+			t.size = max(t.size/2, leastSlice)
+		}
+	}
+	t.handed = now
 }
 
 // burnt returns the ticks of the whole call, given what is left of the guest's slice. Nothing is if the guest was stopped.

@@ -12,6 +12,7 @@ import (
 // all instances that are put back to the same frozen share the pages that they do not write to.
 type mapping struct {
 	region []byte // as much as the memory may ever have; only the front can be used
+	size   uint64 // of the front
 }
 
 // frozen is what a memory holds at some moment, as a file that is nowhere in the file system. It goes when nothing refers to it any more.
@@ -29,11 +30,16 @@ func newMapping(most uint64) (*mapping, error) {
 	return &mapping{region: region}, nil
 }
 
-// Reallocate lets the first size bytes be used. The memory does not move.
+// Reallocate lets the first size bytes be used. The memory does not move. What is added later is readied here, where the daemon goes on meanwhile:
+// a guest that touches it for the first time holds up the collector.
 func (m *mapping) Reallocate(size uint64) []byte {
 	if size > uint64(len(m.region)) || size > 0 && unix.Mprotect(m.region[:size], unix.PROT_READ|unix.PROT_WRITE) != nil {
 		return nil
 	}
+	if m.size > 0 && size > m.size {
+		m.expect(m.size, size-m.size)
+	}
+	m.size = size
 	return m.region[:size:size]
 }
 
