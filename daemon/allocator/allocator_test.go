@@ -107,7 +107,7 @@ func TestViewShowsTheFleet(t *testing.T) {
 	store.Assume(ms(500), snapshot.Executor{ID: 4, Profile: 0, Name: "x"})
 	store.Observe(ms(1500), snapshot.Observation{ID: 4, Profile: 0, Phase: snapshot.Running, Name: "x", UID: "u", Version: 9, Node: "n", Zone: "z", Capacity: "spot", Restarts: 2})
 	store.SetLoad(4, snapshot.Load{
-		Registered: true, Slots: 2, IdleSince: ms(1700), Done: 3, Failed: 1, TaskTime: 10 * time.Second, Memory: 5, Disk: 6, HoldsOutput: true,
+		Registered: true, Slots: 2, IdleSince: ms(1700), Done: 3, Failed: 1, TaskTime: 10 * time.Second, Memory: 5, Disk: 6,
 	})
 	a := New(plainConfig())
 	a.Begin(t0)
@@ -135,7 +135,7 @@ func TestViewShowsTheFleet(t *testing.T) {
 			},
 		},
 		Executors: []hostabi.ExecutorRow{{
-			ID: 4, Phase: hostabi.PhaseRunning, PhaseSinceMS: 1500, CreatedAgoMS: 1500, Flags: hostabi.FlagRegistered | hostabi.FlagHoldsOutput, Slots: 2,
+			ID: 4, Phase: hostabi.PhaseRunning, PhaseSinceMS: 1500, CreatedAgoMS: 1500, Flags: hostabi.FlagRegistered, Slots: 2,
 			Restarts: 2, IdleSinceMS: 1700, TasksDone: 3, TasksFailed: 1, MeanTaskMS: 2500_000_000, PeakMemoryBytes: 5, DiskBytes: 6, TotalTaskMS: 10_000,
 			Node: "n", Zone: "z", CapacityType: "spot",
 		}},

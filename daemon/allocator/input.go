@@ -122,9 +122,10 @@ func showWork(row *hostabi.ExecutorRow, l *snapshot.Load) {
 	}
 }
 
+// flags leaves FlagHoldsOutput clear: there is nothing yet that stores output.
 func flags(e *snapshot.Executor) hostabi.Flags {
 	return when(e.Load.Registered, hostabi.FlagRegistered) | when(e.Load.Draining, hostabi.FlagDecommissioning) |
-		when(e.Condemned, hostabi.FlagCondemned) | when(e.Load.HoldsOutput, hostabi.FlagHoldsOutput)
+		when(e.Condemned, hostabi.FlagCondemned)
 }
 
 func when(holds bool, f hostabi.Flags) hostabi.Flags {

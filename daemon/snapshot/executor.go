@@ -143,17 +143,16 @@ func (e *Executor) Starting() bool { return e.Phase == Requested || e.Phase == P
 
 // Load is what an executor's session and tasks say about it.
 type Load struct {
-	Registered  bool // has a current session, or one that may still re-attach
-	Draining    bool // finishes what it has and then leaves
-	HoldsOutput bool // has results that were not acknowledged
-	Slots       uint32
-	Busy        uint32
-	IdleSince   Instant // meaningful if Registered and Busy is 0
-	Done        uint32
-	Failed      uint32
-	TaskTime    time.Duration // total of ended tasks
-	Memory      uint64        // peak, bytes
-	Disk        uint64        // bytes
+	Registered bool // has a current session, or one that may still re-attach
+	Draining   bool // finishes what it has and then leaves
+	Slots      uint32
+	Busy       uint32
+	IdleSince  Instant // meaningful if Registered and Busy is 0
+	Done       uint32
+	Failed     uint32
+	TaskTime   time.Duration // total of ended tasks
+	Memory     uint64        // peak, bytes
+	Disk       uint64        // bytes
 }
 
 // Target is how many executors of a profile are wanted.
