@@ -993,18 +993,21 @@ func (x *Reconnect) GetReason() string {
 
 // TaskSpec is a command to be run.
 type TaskSpec struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Key           string                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`         // unique in the application; made up when empty. The same key again is the same task
-	Job           string                 `protobuf:"bytes,2,opt,name=job,proto3" json:"job,omitempty"`         // groups tasks
-	Profile       string                 `protobuf:"bytes,3,opt,name=profile,proto3" json:"profile,omitempty"` // name; the first profile when empty
-	Command       []string               `protobuf:"bytes,4,rep,name=command,proto3" json:"command,omitempty"`
-	Env           []*EnvVar              `protobuf:"bytes,5,rep,name=env,proto3" json:"env,omitempty"`
-	Input         []byte                 `protobuf:"bytes,6,opt,name=input,proto3" json:"input,omitempty"`                                 // given to standard input
-	Directory     string                 `protobuf:"bytes,7,opt,name=directory,proto3" json:"directory,omitempty"`                         // working directory on the executor; a fresh folder when empty
-	Files         []*FileRef             `protobuf:"bytes,8,rep,name=files,proto3" json:"files,omitempty"`                                 // made visible in the working directory before the program starts
-	MaxAttempts   uint32                 `protobuf:"varint,9,opt,name=max_attempts,json=maxAttempts,proto3" json:"max_attempts,omitempty"` // 0: the application's default
-	Timeout       *durationpb.Duration   `protobuf:"bytes,10,opt,name=timeout,proto3" json:"timeout,omitempty"`
-	KillGrace     *durationpb.Duration   `protobuf:"bytes,11,opt,name=kill_grace,json=killGrace,proto3" json:"kill_grace,omitempty"`
+	state       protoimpl.MessageState `protogen:"open.v1"`
+	Key         string                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`         // unique in the application; made up when empty. The same key again is the same task
+	Job         string                 `protobuf:"bytes,2,opt,name=job,proto3" json:"job,omitempty"`         // groups tasks
+	Profile     string                 `protobuf:"bytes,3,opt,name=profile,proto3" json:"profile,omitempty"` // name; the first profile when empty
+	Command     []string               `protobuf:"bytes,4,rep,name=command,proto3" json:"command,omitempty"`
+	Env         []*EnvVar              `protobuf:"bytes,5,rep,name=env,proto3" json:"env,omitempty"`
+	Input       []byte                 `protobuf:"bytes,6,opt,name=input,proto3" json:"input,omitempty"`                                 // given to standard input
+	Directory   string                 `protobuf:"bytes,7,opt,name=directory,proto3" json:"directory,omitempty"`                         // working directory on the executor; a fresh folder when empty
+	Files       []*FileRef             `protobuf:"bytes,8,rep,name=files,proto3" json:"files,omitempty"`                                 // made visible in the working directory before the program starts
+	MaxAttempts uint32                 `protobuf:"varint,9,opt,name=max_attempts,json=maxAttempts,proto3" json:"max_attempts,omitempty"` // 0: the application's default
+	Timeout     *durationpb.Duration   `protobuf:"bytes,10,opt,name=timeout,proto3" json:"timeout,omitempty"`                            // of one attempt; no bound when absent
+	KillGrace   *durationpb.Duration   `protobuf:"bytes,11,opt,name=kill_grace,json=killGrace,proto3" json:"kill_grace,omitempty"`
+	// How long after its acceptance the task must have ended, all attempts and all waiting counted; no bound when absent. One that has not
+	// succeeded by then is not tried any more: if it waits it is expired at once, and if it runs it is killed and is expired when it has ended.
+	Deadline      *durationpb.Duration `protobuf:"bytes,12,opt,name=deadline,proto3" json:"deadline,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1112,6 +1115,13 @@ func (x *TaskSpec) GetTimeout() *durationpb.Duration {
 func (x *TaskSpec) GetKillGrace() *durationpb.Duration {
 	if x != nil {
 		return x.KillGrace
+	}
+	return nil
+}
+
+func (x *TaskSpec) GetDeadline() *durationpb.Duration {
+	if x != nil {
+		return x.Deadline
 	}
 	return nil
 }
@@ -1224,19 +1234,22 @@ func (x *FileRef) GetPath() string {
 
 // Task is a task as clients see it.
 type Task struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Id            uint64                 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
-	Key           string                 `protobuf:"bytes,2,opt,name=key,proto3" json:"key,omitempty"`
-	Job           string                 `protobuf:"bytes,3,opt,name=job,proto3" json:"job,omitempty"`
-	Profile       string                 `protobuf:"bytes,4,opt,name=profile,proto3" json:"profile,omitempty"`
-	Command       []string               `protobuf:"bytes,5,rep,name=command,proto3" json:"command,omitempty"`
-	State         TaskState              `protobuf:"varint,6,opt,name=state,proto3,enum=retinue.v1.TaskState" json:"state,omitempty"`
-	Attempt       uint32                 `protobuf:"varint,7,opt,name=attempt,proto3" json:"attempt,omitempty"`
-	Executor      uint64                 `protobuf:"varint,8,opt,name=executor,proto3" json:"executor,omitempty"`
-	AcceptedAt    *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=accepted_at,json=acceptedAt,proto3" json:"accepted_at,omitempty"`
-	StartedAt     *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=started_at,json=startedAt,proto3" json:"started_at,omitempty"`
-	EndedAt       *timestamppb.Timestamp `protobuf:"bytes,11,opt,name=ended_at,json=endedAt,proto3" json:"ended_at,omitempty"`
-	Result        *Report                `protobuf:"bytes,12,opt,name=result,proto3" json:"result,omitempty"` // of the attempt that ended it, or of the newest that failed; output only where the call says so
+	state      protoimpl.MessageState `protogen:"open.v1"`
+	Id         uint64                 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
+	Key        string                 `protobuf:"bytes,2,opt,name=key,proto3" json:"key,omitempty"`
+	Job        string                 `protobuf:"bytes,3,opt,name=job,proto3" json:"job,omitempty"`
+	Profile    string                 `protobuf:"bytes,4,opt,name=profile,proto3" json:"profile,omitempty"`
+	Command    []string               `protobuf:"bytes,5,rep,name=command,proto3" json:"command,omitempty"`
+	State      TaskState              `protobuf:"varint,6,opt,name=state,proto3,enum=retinue.v1.TaskState" json:"state,omitempty"`
+	Attempt    uint32                 `protobuf:"varint,7,opt,name=attempt,proto3" json:"attempt,omitempty"`
+	Executor   uint64                 `protobuf:"varint,8,opt,name=executor,proto3" json:"executor,omitempty"`
+	AcceptedAt *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=accepted_at,json=acceptedAt,proto3" json:"accepted_at,omitempty"`
+	StartedAt  *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=started_at,json=startedAt,proto3" json:"started_at,omitempty"`
+	EndedAt    *timestamppb.Timestamp `protobuf:"bytes,11,opt,name=ended_at,json=endedAt,proto3" json:"ended_at,omitempty"`
+	// Of the attempt that ended it, or of the newest that failed; output only where the call says so. The outcome is unspecified if a task expired
+	// and no attempt had failed before.
+	Result        *Report                `protobuf:"bytes,12,opt,name=result,proto3" json:"result,omitempty"`
+	DeadlineAt    *timestamppb.Timestamp `protobuf:"bytes,13,opt,name=deadline_at,json=deadlineAt,proto3" json:"deadline_at,omitempty"` // absent: it may take for ever
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1351,6 +1364,13 @@ func (x *Task) GetEndedAt() *timestamppb.Timestamp {
 func (x *Task) GetResult() *Report {
 	if x != nil {
 		return x.Result
+	}
+	return nil
+}
+
+func (x *Task) GetDeadlineAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.DeadlineAt
 	}
 	return nil
 }
@@ -4838,7 +4858,7 @@ const file_v1_driver_proto_rawDesc = "" +
 	"\x04Stop\x12\x16\n" +
 	"\x06reason\x18\x01 \x01(\tR\x06reason\"#\n" +
 	"\tReconnect\x12\x16\n" +
-	"\x06reason\x18\x01 \x01(\tR\x06reason\"\xf9\x02\n" +
+	"\x06reason\x18\x01 \x01(\tR\x06reason\"\xb0\x03\n" +
 	"\bTaskSpec\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x10\n" +
 	"\x03job\x18\x02 \x01(\tR\x03job\x12\x18\n" +
@@ -4852,13 +4872,14 @@ const file_v1_driver_proto_rawDesc = "" +
 	"\atimeout\x18\n" +
 	" \x01(\v2\x19.google.protobuf.DurationR\atimeout\x128\n" +
 	"\n" +
-	"kill_grace\x18\v \x01(\v2\x19.google.protobuf.DurationR\tkillGrace\"2\n" +
+	"kill_grace\x18\v \x01(\v2\x19.google.protobuf.DurationR\tkillGrace\x125\n" +
+	"\bdeadline\x18\f \x01(\v2\x19.google.protobuf.DurationR\bdeadline\"2\n" +
 	"\x06EnvVar\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value\"1\n" +
 	"\aFileRef\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
-	"\x04path\x18\x02 \x01(\tR\x04path\"\xac\x03\n" +
+	"\x04path\x18\x02 \x01(\tR\x04path\"\xe9\x03\n" +
 	"\x04Task\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x04R\x02id\x12\x10\n" +
 	"\x03key\x18\x02 \x01(\tR\x03key\x12\x10\n" +
@@ -4874,7 +4895,9 @@ const file_v1_driver_proto_rawDesc = "" +
 	"started_at\x18\n" +
 	" \x01(\v2\x1a.google.protobuf.TimestampR\tstartedAt\x125\n" +
 	"\bended_at\x18\v \x01(\v2\x1a.google.protobuf.TimestampR\aendedAt\x12*\n" +
-	"\x06result\x18\f \x01(\v2\x12.retinue.v1.ReportR\x06result\"\x80\x01\n" +
+	"\x06result\x18\f \x01(\v2\x12.retinue.v1.ReportR\x06result\x12;\n" +
+	"\vdeadline_at\x18\r \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"deadlineAt\"\x80\x01\n" +
 	"\x12SubmitTasksRequest\x12 \n" +
 	"\vapplication\x18\x01 \x01(\tR\vapplication\x12\x1c\n" +
 	"\tnamespace\x18\x02 \x01(\tR\tnamespace\x12*\n" +
@@ -5320,97 +5343,99 @@ var file_v1_driver_proto_depIdxs = []int32{
 	17, // 22: retinue.v1.TaskSpec.files:type_name -> retinue.v1.FileRef
 	73, // 23: retinue.v1.TaskSpec.timeout:type_name -> google.protobuf.Duration
 	73, // 24: retinue.v1.TaskSpec.kill_grace:type_name -> google.protobuf.Duration
-	1,  // 25: retinue.v1.Task.state:type_name -> retinue.v1.TaskState
-	74, // 26: retinue.v1.Task.accepted_at:type_name -> google.protobuf.Timestamp
-	74, // 27: retinue.v1.Task.started_at:type_name -> google.protobuf.Timestamp
-	74, // 28: retinue.v1.Task.ended_at:type_name -> google.protobuf.Timestamp
-	6,  // 29: retinue.v1.Task.result:type_name -> retinue.v1.Report
-	15, // 30: retinue.v1.SubmitTasksRequest.tasks:type_name -> retinue.v1.TaskSpec
-	18, // 31: retinue.v1.SubmitTasksResponse.tasks:type_name -> retinue.v1.Task
-	18, // 32: retinue.v1.WatchTasksResponse.tasks:type_name -> retinue.v1.Task
-	1,  // 33: retinue.v1.ListTasksRequest.states:type_name -> retinue.v1.TaskState
-	18, // 34: retinue.v1.ListTasksResponse.tasks:type_name -> retinue.v1.Task
-	28, // 35: retinue.v1.ApplicationSpec.profiles:type_name -> retinue.v1.ProfileSpec
-	30, // 36: retinue.v1.ApplicationSpec.policy:type_name -> retinue.v1.PolicyBinding
-	70, // 37: retinue.v1.ApplicationSpec.labels:type_name -> retinue.v1.ApplicationSpec.LabelsEntry
-	71, // 38: retinue.v1.ApplicationSpec.annotations:type_name -> retinue.v1.ApplicationSpec.AnnotationsEntry
-	73, // 39: retinue.v1.ProfileSpec.idle_timeout:type_name -> google.protobuf.Duration
-	73, // 40: retinue.v1.ProfileSpec.creation_timeout:type_name -> google.protobuf.Duration
-	73, // 41: retinue.v1.ProfileSpec.release_idle:type_name -> google.protobuf.Duration
-	29, // 42: retinue.v1.ProfileSpec.dynamic_allocation:type_name -> retinue.v1.DynamicAllocation
-	16, // 43: retinue.v1.ProfileSpec.env:type_name -> retinue.v1.EnvVar
-	73, // 44: retinue.v1.DynamicAllocation.backlog_timeout:type_name -> google.protobuf.Duration
-	73, // 45: retinue.v1.DynamicAllocation.sustained_backlog_timeout:type_name -> google.protobuf.Duration
-	27, // 46: retinue.v1.Application.spec:type_name -> retinue.v1.ApplicationSpec
-	32, // 47: retinue.v1.Application.status:type_name -> retinue.v1.ApplicationStatus
-	74, // 48: retinue.v1.ApplicationStatus.created_at:type_name -> google.protobuf.Timestamp
-	33, // 49: retinue.v1.ApplicationStatus.profiles:type_name -> retinue.v1.ProfileStatus
-	34, // 50: retinue.v1.ApplicationStatus.tasks:type_name -> retinue.v1.TaskCounts
-	35, // 51: retinue.v1.ApplicationStatus.policy:type_name -> retinue.v1.PolicyStatus
-	38, // 52: retinue.v1.ApplicationStatus.conditions:type_name -> retinue.v1.Condition
-	39, // 53: retinue.v1.ApplicationStatus.notices:type_name -> retinue.v1.Notice
-	36, // 54: retinue.v1.PolicyStatus.decisions:type_name -> retinue.v1.DecisionCount
-	37, // 55: retinue.v1.PolicyStatus.violations:type_name -> retinue.v1.ViolationCount
-	74, // 56: retinue.v1.Condition.since:type_name -> google.protobuf.Timestamp
-	74, // 57: retinue.v1.Notice.at:type_name -> google.protobuf.Timestamp
-	74, // 58: retinue.v1.Executor.asked_at:type_name -> google.protobuf.Timestamp
-	74, // 59: retinue.v1.Executor.since:type_name -> google.protobuf.Timestamp
-	27, // 60: retinue.v1.ApplyApplicationRequest.spec:type_name -> retinue.v1.ApplicationSpec
-	31, // 61: retinue.v1.ApplyApplicationResponse.application:type_name -> retinue.v1.Application
-	31, // 62: retinue.v1.GetApplicationResponse.application:type_name -> retinue.v1.Application
-	31, // 63: retinue.v1.ListApplicationsResponse.applications:type_name -> retinue.v1.Application
-	31, // 64: retinue.v1.WatchApplicationsResponse.applications:type_name -> retinue.v1.Application
-	72, // 65: retinue.v1.ScaleApplicationRequest.targets:type_name -> retinue.v1.ScaleApplicationRequest.TargetsEntry
-	31, // 66: retinue.v1.ScaleApplicationResponse.application:type_name -> retinue.v1.Application
-	40, // 67: retinue.v1.ListExecutorsResponse.executors:type_name -> retinue.v1.Executor
-	63, // 68: retinue.v1.LoadPolicyResponse.policy:type_name -> retinue.v1.Policy
-	30, // 69: retinue.v1.BindPolicyRequest.binding:type_name -> retinue.v1.PolicyBinding
-	63, // 70: retinue.v1.BindPolicyResponse.policy:type_name -> retinue.v1.Policy
-	63, // 71: retinue.v1.RollbackPolicyResponse.policy:type_name -> retinue.v1.Policy
-	63, // 72: retinue.v1.ListPoliciesResponse.policies:type_name -> retinue.v1.Policy
-	2,  // 73: retinue.v1.ExecutorService.Attach:input_type -> retinue.v1.AttachRequest
-	19, // 74: retinue.v1.TaskService.SubmitTasks:input_type -> retinue.v1.SubmitTasksRequest
-	21, // 75: retinue.v1.TaskService.WatchTasks:input_type -> retinue.v1.WatchTasksRequest
-	23, // 76: retinue.v1.TaskService.ListTasks:input_type -> retinue.v1.ListTasksRequest
-	25, // 77: retinue.v1.TaskService.CancelTasks:input_type -> retinue.v1.CancelTasksRequest
-	41, // 78: retinue.v1.ApplicationService.ApplyApplication:input_type -> retinue.v1.ApplyApplicationRequest
-	43, // 79: retinue.v1.ApplicationService.GetApplication:input_type -> retinue.v1.GetApplicationRequest
-	45, // 80: retinue.v1.ApplicationService.ListApplications:input_type -> retinue.v1.ListApplicationsRequest
-	47, // 81: retinue.v1.ApplicationService.WatchApplications:input_type -> retinue.v1.WatchApplicationsRequest
-	49, // 82: retinue.v1.ApplicationService.ScaleApplication:input_type -> retinue.v1.ScaleApplicationRequest
-	51, // 83: retinue.v1.ApplicationService.StopApplication:input_type -> retinue.v1.StopApplicationRequest
-	53, // 84: retinue.v1.ApplicationService.DeleteApplication:input_type -> retinue.v1.DeleteApplicationRequest
-	55, // 85: retinue.v1.ApplicationService.ListExecutors:input_type -> retinue.v1.ListExecutorsRequest
-	57, // 86: retinue.v1.ApplicationService.ReleaseExecutors:input_type -> retinue.v1.ReleaseExecutorsRequest
-	59, // 87: retinue.v1.ApplicationService.ReadExecutorLog:input_type -> retinue.v1.ReadExecutorLogRequest
-	61, // 88: retinue.v1.PolicyService.LoadPolicy:input_type -> retinue.v1.LoadPolicyRequest
-	64, // 89: retinue.v1.PolicyService.BindPolicy:input_type -> retinue.v1.BindPolicyRequest
-	66, // 90: retinue.v1.PolicyService.RollbackPolicy:input_type -> retinue.v1.RollbackPolicyRequest
-	68, // 91: retinue.v1.PolicyService.ListPolicies:input_type -> retinue.v1.ListPoliciesRequest
-	8,  // 92: retinue.v1.ExecutorService.Attach:output_type -> retinue.v1.AttachResponse
-	20, // 93: retinue.v1.TaskService.SubmitTasks:output_type -> retinue.v1.SubmitTasksResponse
-	22, // 94: retinue.v1.TaskService.WatchTasks:output_type -> retinue.v1.WatchTasksResponse
-	24, // 95: retinue.v1.TaskService.ListTasks:output_type -> retinue.v1.ListTasksResponse
-	26, // 96: retinue.v1.TaskService.CancelTasks:output_type -> retinue.v1.CancelTasksResponse
-	42, // 97: retinue.v1.ApplicationService.ApplyApplication:output_type -> retinue.v1.ApplyApplicationResponse
-	44, // 98: retinue.v1.ApplicationService.GetApplication:output_type -> retinue.v1.GetApplicationResponse
-	46, // 99: retinue.v1.ApplicationService.ListApplications:output_type -> retinue.v1.ListApplicationsResponse
-	48, // 100: retinue.v1.ApplicationService.WatchApplications:output_type -> retinue.v1.WatchApplicationsResponse
-	50, // 101: retinue.v1.ApplicationService.ScaleApplication:output_type -> retinue.v1.ScaleApplicationResponse
-	52, // 102: retinue.v1.ApplicationService.StopApplication:output_type -> retinue.v1.StopApplicationResponse
-	54, // 103: retinue.v1.ApplicationService.DeleteApplication:output_type -> retinue.v1.DeleteApplicationResponse
-	56, // 104: retinue.v1.ApplicationService.ListExecutors:output_type -> retinue.v1.ListExecutorsResponse
-	58, // 105: retinue.v1.ApplicationService.ReleaseExecutors:output_type -> retinue.v1.ReleaseExecutorsResponse
-	60, // 106: retinue.v1.ApplicationService.ReadExecutorLog:output_type -> retinue.v1.ReadExecutorLogResponse
-	62, // 107: retinue.v1.PolicyService.LoadPolicy:output_type -> retinue.v1.LoadPolicyResponse
-	65, // 108: retinue.v1.PolicyService.BindPolicy:output_type -> retinue.v1.BindPolicyResponse
-	67, // 109: retinue.v1.PolicyService.RollbackPolicy:output_type -> retinue.v1.RollbackPolicyResponse
-	69, // 110: retinue.v1.PolicyService.ListPolicies:output_type -> retinue.v1.ListPoliciesResponse
-	92, // [92:111] is the sub-list for method output_type
-	73, // [73:92] is the sub-list for method input_type
-	73, // [73:73] is the sub-list for extension type_name
-	73, // [73:73] is the sub-list for extension extendee
-	0,  // [0:73] is the sub-list for field type_name
+	73, // 25: retinue.v1.TaskSpec.deadline:type_name -> google.protobuf.Duration
+	1,  // 26: retinue.v1.Task.state:type_name -> retinue.v1.TaskState
+	74, // 27: retinue.v1.Task.accepted_at:type_name -> google.protobuf.Timestamp
+	74, // 28: retinue.v1.Task.started_at:type_name -> google.protobuf.Timestamp
+	74, // 29: retinue.v1.Task.ended_at:type_name -> google.protobuf.Timestamp
+	6,  // 30: retinue.v1.Task.result:type_name -> retinue.v1.Report
+	74, // 31: retinue.v1.Task.deadline_at:type_name -> google.protobuf.Timestamp
+	15, // 32: retinue.v1.SubmitTasksRequest.tasks:type_name -> retinue.v1.TaskSpec
+	18, // 33: retinue.v1.SubmitTasksResponse.tasks:type_name -> retinue.v1.Task
+	18, // 34: retinue.v1.WatchTasksResponse.tasks:type_name -> retinue.v1.Task
+	1,  // 35: retinue.v1.ListTasksRequest.states:type_name -> retinue.v1.TaskState
+	18, // 36: retinue.v1.ListTasksResponse.tasks:type_name -> retinue.v1.Task
+	28, // 37: retinue.v1.ApplicationSpec.profiles:type_name -> retinue.v1.ProfileSpec
+	30, // 38: retinue.v1.ApplicationSpec.policy:type_name -> retinue.v1.PolicyBinding
+	70, // 39: retinue.v1.ApplicationSpec.labels:type_name -> retinue.v1.ApplicationSpec.LabelsEntry
+	71, // 40: retinue.v1.ApplicationSpec.annotations:type_name -> retinue.v1.ApplicationSpec.AnnotationsEntry
+	73, // 41: retinue.v1.ProfileSpec.idle_timeout:type_name -> google.protobuf.Duration
+	73, // 42: retinue.v1.ProfileSpec.creation_timeout:type_name -> google.protobuf.Duration
+	73, // 43: retinue.v1.ProfileSpec.release_idle:type_name -> google.protobuf.Duration
+	29, // 44: retinue.v1.ProfileSpec.dynamic_allocation:type_name -> retinue.v1.DynamicAllocation
+	16, // 45: retinue.v1.ProfileSpec.env:type_name -> retinue.v1.EnvVar
+	73, // 46: retinue.v1.DynamicAllocation.backlog_timeout:type_name -> google.protobuf.Duration
+	73, // 47: retinue.v1.DynamicAllocation.sustained_backlog_timeout:type_name -> google.protobuf.Duration
+	27, // 48: retinue.v1.Application.spec:type_name -> retinue.v1.ApplicationSpec
+	32, // 49: retinue.v1.Application.status:type_name -> retinue.v1.ApplicationStatus
+	74, // 50: retinue.v1.ApplicationStatus.created_at:type_name -> google.protobuf.Timestamp
+	33, // 51: retinue.v1.ApplicationStatus.profiles:type_name -> retinue.v1.ProfileStatus
+	34, // 52: retinue.v1.ApplicationStatus.tasks:type_name -> retinue.v1.TaskCounts
+	35, // 53: retinue.v1.ApplicationStatus.policy:type_name -> retinue.v1.PolicyStatus
+	38, // 54: retinue.v1.ApplicationStatus.conditions:type_name -> retinue.v1.Condition
+	39, // 55: retinue.v1.ApplicationStatus.notices:type_name -> retinue.v1.Notice
+	36, // 56: retinue.v1.PolicyStatus.decisions:type_name -> retinue.v1.DecisionCount
+	37, // 57: retinue.v1.PolicyStatus.violations:type_name -> retinue.v1.ViolationCount
+	74, // 58: retinue.v1.Condition.since:type_name -> google.protobuf.Timestamp
+	74, // 59: retinue.v1.Notice.at:type_name -> google.protobuf.Timestamp
+	74, // 60: retinue.v1.Executor.asked_at:type_name -> google.protobuf.Timestamp
+	74, // 61: retinue.v1.Executor.since:type_name -> google.protobuf.Timestamp
+	27, // 62: retinue.v1.ApplyApplicationRequest.spec:type_name -> retinue.v1.ApplicationSpec
+	31, // 63: retinue.v1.ApplyApplicationResponse.application:type_name -> retinue.v1.Application
+	31, // 64: retinue.v1.GetApplicationResponse.application:type_name -> retinue.v1.Application
+	31, // 65: retinue.v1.ListApplicationsResponse.applications:type_name -> retinue.v1.Application
+	31, // 66: retinue.v1.WatchApplicationsResponse.applications:type_name -> retinue.v1.Application
+	72, // 67: retinue.v1.ScaleApplicationRequest.targets:type_name -> retinue.v1.ScaleApplicationRequest.TargetsEntry
+	31, // 68: retinue.v1.ScaleApplicationResponse.application:type_name -> retinue.v1.Application
+	40, // 69: retinue.v1.ListExecutorsResponse.executors:type_name -> retinue.v1.Executor
+	63, // 70: retinue.v1.LoadPolicyResponse.policy:type_name -> retinue.v1.Policy
+	30, // 71: retinue.v1.BindPolicyRequest.binding:type_name -> retinue.v1.PolicyBinding
+	63, // 72: retinue.v1.BindPolicyResponse.policy:type_name -> retinue.v1.Policy
+	63, // 73: retinue.v1.RollbackPolicyResponse.policy:type_name -> retinue.v1.Policy
+	63, // 74: retinue.v1.ListPoliciesResponse.policies:type_name -> retinue.v1.Policy
+	2,  // 75: retinue.v1.ExecutorService.Attach:input_type -> retinue.v1.AttachRequest
+	19, // 76: retinue.v1.TaskService.SubmitTasks:input_type -> retinue.v1.SubmitTasksRequest
+	21, // 77: retinue.v1.TaskService.WatchTasks:input_type -> retinue.v1.WatchTasksRequest
+	23, // 78: retinue.v1.TaskService.ListTasks:input_type -> retinue.v1.ListTasksRequest
+	25, // 79: retinue.v1.TaskService.CancelTasks:input_type -> retinue.v1.CancelTasksRequest
+	41, // 80: retinue.v1.ApplicationService.ApplyApplication:input_type -> retinue.v1.ApplyApplicationRequest
+	43, // 81: retinue.v1.ApplicationService.GetApplication:input_type -> retinue.v1.GetApplicationRequest
+	45, // 82: retinue.v1.ApplicationService.ListApplications:input_type -> retinue.v1.ListApplicationsRequest
+	47, // 83: retinue.v1.ApplicationService.WatchApplications:input_type -> retinue.v1.WatchApplicationsRequest
+	49, // 84: retinue.v1.ApplicationService.ScaleApplication:input_type -> retinue.v1.ScaleApplicationRequest
+	51, // 85: retinue.v1.ApplicationService.StopApplication:input_type -> retinue.v1.StopApplicationRequest
+	53, // 86: retinue.v1.ApplicationService.DeleteApplication:input_type -> retinue.v1.DeleteApplicationRequest
+	55, // 87: retinue.v1.ApplicationService.ListExecutors:input_type -> retinue.v1.ListExecutorsRequest
+	57, // 88: retinue.v1.ApplicationService.ReleaseExecutors:input_type -> retinue.v1.ReleaseExecutorsRequest
+	59, // 89: retinue.v1.ApplicationService.ReadExecutorLog:input_type -> retinue.v1.ReadExecutorLogRequest
+	61, // 90: retinue.v1.PolicyService.LoadPolicy:input_type -> retinue.v1.LoadPolicyRequest
+	64, // 91: retinue.v1.PolicyService.BindPolicy:input_type -> retinue.v1.BindPolicyRequest
+	66, // 92: retinue.v1.PolicyService.RollbackPolicy:input_type -> retinue.v1.RollbackPolicyRequest
+	68, // 93: retinue.v1.PolicyService.ListPolicies:input_type -> retinue.v1.ListPoliciesRequest
+	8,  // 94: retinue.v1.ExecutorService.Attach:output_type -> retinue.v1.AttachResponse
+	20, // 95: retinue.v1.TaskService.SubmitTasks:output_type -> retinue.v1.SubmitTasksResponse
+	22, // 96: retinue.v1.TaskService.WatchTasks:output_type -> retinue.v1.WatchTasksResponse
+	24, // 97: retinue.v1.TaskService.ListTasks:output_type -> retinue.v1.ListTasksResponse
+	26, // 98: retinue.v1.TaskService.CancelTasks:output_type -> retinue.v1.CancelTasksResponse
+	42, // 99: retinue.v1.ApplicationService.ApplyApplication:output_type -> retinue.v1.ApplyApplicationResponse
+	44, // 100: retinue.v1.ApplicationService.GetApplication:output_type -> retinue.v1.GetApplicationResponse
+	46, // 101: retinue.v1.ApplicationService.ListApplications:output_type -> retinue.v1.ListApplicationsResponse
+	48, // 102: retinue.v1.ApplicationService.WatchApplications:output_type -> retinue.v1.WatchApplicationsResponse
+	50, // 103: retinue.v1.ApplicationService.ScaleApplication:output_type -> retinue.v1.ScaleApplicationResponse
+	52, // 104: retinue.v1.ApplicationService.StopApplication:output_type -> retinue.v1.StopApplicationResponse
+	54, // 105: retinue.v1.ApplicationService.DeleteApplication:output_type -> retinue.v1.DeleteApplicationResponse
+	56, // 106: retinue.v1.ApplicationService.ListExecutors:output_type -> retinue.v1.ListExecutorsResponse
+	58, // 107: retinue.v1.ApplicationService.ReleaseExecutors:output_type -> retinue.v1.ReleaseExecutorsResponse
+	60, // 108: retinue.v1.ApplicationService.ReadExecutorLog:output_type -> retinue.v1.ReadExecutorLogResponse
+	62, // 109: retinue.v1.PolicyService.LoadPolicy:output_type -> retinue.v1.LoadPolicyResponse
+	65, // 110: retinue.v1.PolicyService.BindPolicy:output_type -> retinue.v1.BindPolicyResponse
+	67, // 111: retinue.v1.PolicyService.RollbackPolicy:output_type -> retinue.v1.RollbackPolicyResponse
+	69, // 112: retinue.v1.PolicyService.ListPolicies:output_type -> retinue.v1.ListPoliciesResponse
+	94, // [94:113] is the sub-list for method output_type
+	75, // [75:94] is the sub-list for method input_type
+	75, // [75:75] is the sub-list for extension type_name
+	75, // [75:75] is the sub-list for extension extendee
+	0,  // [0:75] is the sub-list for field type_name
 }
 
 func init() { file_v1_driver_proto_init() }

@@ -243,12 +243,15 @@ func describeTask(t *apiv1.Task) string {
 	s.line("Accepted", ago(age(t.GetAcceptedAt())))
 	s.line("Started", ago(age(t.GetStartedAt())))
 	s.line("Ended", ago(age(t.GetEndedAt())))
+	s.line("Deadline", taskDeadline(t))
 	words := make([]string, len(t.GetCommand()))
 	for i, word := range t.GetCommand() {
 		words[i] = quoteWord(word)
 	}
 	s.line("Command", strings.Join(words, " "))
-	if r := t.GetResult(); r != nil {
+	if r := t.GetResult(); !tried(t) {
+		s.line("Why", r.GetText())
+	} else {
 		s.title("Newest attempt that ended")
 		s.line("  Outcome", strings.ToLower(strings.TrimPrefix(r.GetOutcome().String(), "OUTCOME_")))
 		s.line("  Exit code", fmt.Sprint(r.GetExitCode()))
@@ -262,6 +265,18 @@ func describeTask(t *apiv1.Task) string {
 		}
 	}
 	return s.String()
+}
+
+// taskDeadline says by when a task must have ended, and how long that is from now.
+func taskDeadline(t *apiv1.Task) string {
+	if t.GetDeadlineAt() == nil {
+		return ""
+	}
+	text := fmt.Sprintf("%v after it was accepted", t.GetDeadlineAt().AsTime().Sub(t.GetAcceptedAt().AsTime()))
+	if left := timeLeft(t); left != "" {
+		text += ", " + left + " left"
+	}
+	return text
 }
 
 func ago(text string) string {

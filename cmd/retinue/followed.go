@@ -63,7 +63,8 @@ func (f *followed) failure() error {
 	if !f.o.list() && len(f.failed) == 1 {
 		t := f.failed[0]
 		code := int(t.GetResult().GetExitCode())
-		if code <= 0 || code > 255 || t.GetResult().GetOutcome() != apiv1.Outcome_OUTCOME_FAILED { // the code of a command that was killed is not its own
+		own := t.GetResult().GetOutcome() == apiv1.Outcome_OUTCOME_FAILED && t.GetState() != apiv1.TaskState_TASK_STATE_EXPIRED
+		if code <= 0 || code > 255 || !own { // the code of a command that was killed is not its own, and an expired task did not end with its command
 			code = exitFailed
 		}
 		return &exitError{code: code, err: errors.New(taskFailure(t))}
@@ -83,9 +84,11 @@ func (f *followed) failure() error {
 // taskFailure says of a task how it ended, and why as far as that is known: a command that did not end by itself has no exit code of its own.
 func taskFailure(t *apiv1.Task) string {
 	what := fmt.Sprintf("task %s %s", clean(t.GetKey()), stateName(t.GetState()))
-	if t.GetAttempt() == 0 {
+	switch text := t.GetResult().GetText(); {
+	case t.GetState() == apiv1.TaskState_TASK_STATE_EXPIRED && text != "": // which tells after how many attempts
+	case t.GetAttempt() == 0:
 		what += " before it was tried"
-	} else {
+	default:
 		what += " after " + count(t.GetAttempt(), "attempt")
 	}
 	switch text := clean(t.GetResult().GetText()); {

@@ -49,7 +49,10 @@ func TestSingleCommandThatWasEnded(t *testing.T) {
 		"task a failed after 2 attempts: too long": ended("a", apiv1.TaskState_TASK_STATE_FAILED, &apiv1.Report{
 			Outcome: apiv1.Outcome_OUTCOME_TIMEOUT, ExitCode: 143, Text: "too long",
 		}),
-		"task a expired after 2 attempts":             ended("a", apiv1.TaskState_TASK_STATE_EXPIRED, &apiv1.Report{}),
+		"task a expired after 2 attempts": ended("a", apiv1.TaskState_TASK_STATE_EXPIRED, &apiv1.Report{}),
+		"task a expired: its deadline of 30s passed after 2 attempts: it ended with exit status 42": ended("a", apiv1.TaskState_TASK_STATE_EXPIRED, &apiv1.Report{
+			Outcome: apiv1.Outcome_OUTCOME_FAILED, ExitCode: 42, Text: "its deadline of 30s passed after 2 attempts: it ended with exit status 42",
+		}),
 		"task a failed after 2 attempts: exit code 0": ended("a", apiv1.TaskState_TASK_STATE_FAILED, &apiv1.Report{Outcome: apiv1.Outcome_OUTCOME_FAILED}),
 		"task a cancelled before it was tried":        {Key: "a", State: apiv1.TaskState_TASK_STATE_CANCELLED, Result: &apiv1.Report{}},
 		"task a cancelled after 1 attempt":            {Key: "a", State: apiv1.TaskState_TASK_STATE_CANCELLED, Attempt: 1},

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"google.golang.org/protobuf/proto"
@@ -208,6 +209,7 @@ func taskOutput(apart bool) output[unit] {
 			{title: "EXECUTOR", cell: func(u unit) string { return numberOrNothing(u.GetExecutor()) }},
 			{title: "TOOK", cell: taskTook},
 			{title: "AGE", clock: true, cell: func(u unit) string { return age(u.GetAcceptedAt()) }},
+			{title: "LEFT", wide: true, clock: true, cell: func(u unit) string { return timeLeft(u.Task) }},
 			{title: "PROFILE", wide: true, cell: func(u unit) string { return u.GetProfile() }},
 			{title: "EXIT", wide: true, cell: taskExit},
 			{title: "COMMAND", wide: true, cell: func(u unit) string { return strings.Join(u.GetCommand(), " ") }},
@@ -228,8 +230,21 @@ func numberOrNothing(n uint64) string {
 	return fmt.Sprint(n)
 }
 
+// timeLeft is how long a task has until its deadline, empty if it has none or has ended.
+func timeLeft(t *apiv1.Task) string {
+	if t.GetDeadlineAt() == nil || t.GetState() >= apiv1.TaskState_TASK_STATE_SUCCEEDED {
+		return ""
+	}
+	return short(time.Until(t.GetDeadlineAt().AsTime()))
+}
+
+// tried is true if an attempt's end is known: a task may also end without any.
+func tried(t *apiv1.Task) bool {
+	return t.GetResult().GetOutcome() != apiv1.Outcome_OUTCOME_UNSPECIFIED
+}
+
 func taskTook(u unit) string {
-	if u.GetResult() == nil {
+	if !tried(u.Task) {
 		return ""
 	}
 	return short(u.GetResult().GetTook().AsDuration())
@@ -237,7 +252,7 @@ func taskTook(u unit) string {
 
 // taskExit is the exit code of a task's newest attempt that ended.
 func taskExit(u unit) string {
-	if u.GetResult() == nil {
+	if !tried(u.Task) {
 		return ""
 	}
 	return fmt.Sprint(u.GetResult().GetExitCode())

@@ -46,6 +46,8 @@ func (o runOptions) consistent(command []string) error {
 		return usagef("the commands are in the file of --tasks, so there is none to be given here")
 	case o.tasks == "" && len(command) == 0:
 		return usagef("run takes a command: retinue run --app APP -- COMMAND [ARGUMENT...]")
+	case o.deadline < 0:
+		return usagef("--deadline %v is over before the task begins: leave it out if a task may take for ever", o.deadline)
 	case o.input == "-" && (o.each == "-" || o.tasks == "-"):
 		return usagef("standard input cannot be both the list and the input of its tasks")
 	case o.each != "" && !slices.ContainsFunc(command, func(word string) bool { return strings.Contains(word, "{}") }):
@@ -59,6 +61,9 @@ func (o runOptions) base(stdin io.Reader) (*apiv1.TaskSpec, error) {
 	base := &apiv1.TaskSpec{Profile: o.profile, Directory: o.directory, MaxAttempts: o.maxAttempts}
 	if o.timeout > 0 {
 		base.Timeout = durationpb.New(o.timeout)
+	}
+	if o.deadline > 0 {
+		base.Deadline = durationpb.New(o.deadline)
 	}
 	for _, pair := range o.env {
 		name, value, ok := strings.Cut(pair, "=")
@@ -143,6 +148,9 @@ func completed(t, base *apiv1.TaskSpec) *apiv1.TaskSpec {
 	}
 	if t.GetTimeout() == nil {
 		t.Timeout = base.GetTimeout()
+	}
+	if t.GetDeadline() == nil {
+		t.Deadline = base.GetDeadline()
 	}
 	if t.GetInput() == nil {
 		t.Input = base.GetInput()

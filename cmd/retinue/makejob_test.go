@@ -24,12 +24,13 @@ func TestMakeJob(t *testing.T) {
 	}{
 		"one command": {
 			o: runOptions{
-				profile: "big", directory: "/data", env: []string{"A=1=2", "B="}, files: []string{"in/x=/x"}, timeout: time.Minute, maxAttempts: 2, input: "-",
+				profile: "big", directory: "/data", env: []string{"A=1=2", "B="}, files: []string{"in/x=/x"}, timeout: time.Minute, deadline: time.Hour, maxAttempts: 2, input: "-",
 			},
 			command: []string{"wc", "{}"}, stdin: "text",
 			want: []*apiv1.TaskSpec{{
 				Profile: "big", Directory: "/data", Command: []string{"wc", "{}"}, Input: []byte("text"), MaxAttempts: 2, Timeout: durationpb.New(time.Minute),
-				Env: []*apiv1.EnvVar{{Name: "A", Value: "1=2"}, {Name: "B"}}, Files: []*apiv1.FileRef{{Name: "in/x", Path: "/x"}},
+				Deadline: durationpb.New(time.Hour),
+				Env:      []*apiv1.EnvVar{{Name: "A", Value: "1=2"}, {Name: "B"}}, Files: []*apiv1.FileRef{{Name: "in/x", Path: "/x"}},
 			}},
 		},
 		"a line each": {
@@ -41,9 +42,9 @@ func TestMakeJob(t *testing.T) {
 			},
 		},
 		"tasks in a file": {
-			o: runOptions{tasks: "-", env: []string{"A=1", "B=2"}, profile: "small", timeout: time.Minute, files: []string{"x=/x"}},
+			o: runOptions{tasks: "-", env: []string{"A=1", "B=2"}, profile: "small", timeout: time.Minute, deadline: time.Hour, files: []string{"x=/x"}},
 			stdin: `
-- {key: a, command: [echo, 1], env: {B: own}, timeout: 5s, input: "hello"}
+- {key: a, command: [echo, 1], env: {B: own}, timeout: 5s, deadline: 10s, input: "hello"}
 - command: [true]
   profile: big
   files: [{name: y, path: /y}]
@@ -55,16 +56,16 @@ command: [date]
 `,
 			want: []*apiv1.TaskSpec{
 				{
-					Key: "a", Profile: "small", Command: []string{"echo", "1"}, Timeout: durationpb.New(5 * time.Second), Input: []byte("hello"),
+					Key: "a", Profile: "small", Command: []string{"echo", "1"}, Timeout: durationpb.New(5 * time.Second), Deadline: durationpb.New(10 * time.Second), Input: []byte("hello"),
 					Env: []*apiv1.EnvVar{{Name: "A", Value: "1"}, {Name: "B", Value: "own"}}, Files: []*apiv1.FileRef{{Name: "x", Path: "/x"}},
 				},
 				{
-					Profile: "big", Command: []string{"true"}, Timeout: durationpb.New(time.Minute),
+					Profile: "big", Command: []string{"true"}, Timeout: durationpb.New(time.Minute), Deadline: durationpb.New(time.Hour),
 					Env:   []*apiv1.EnvVar{{Name: "A", Value: "1"}, {Name: "B", Value: "2"}},
 					Files: []*apiv1.FileRef{{Name: "x", Path: "/x"}, {Name: "y", Path: "/y"}},
 				},
 				{
-					Key: "alone", Profile: "small", Command: []string{"date"}, Timeout: durationpb.New(time.Minute),
+					Key: "alone", Profile: "small", Command: []string{"date"}, Timeout: durationpb.New(time.Minute), Deadline: durationpb.New(time.Hour),
 					Env: []*apiv1.EnvVar{{Name: "A", Value: "1"}, {Name: "B", Value: "2"}}, Files: []*apiv1.FileRef{{Name: "x", Path: "/x"}},
 				},
 			},
@@ -103,6 +104,7 @@ func TestMakeJobRefuses(t *testing.T) {
 		"no lines":          {o: runOptions{each: empty}, command: command, want: "the list has no lines"},
 		"no list":           {o: runOptions{each: "/nowhere"}, command: command, want: "reading the list: open /nowhere"},
 		"no input":          {o: runOptions{input: "/nowhere"}, command: command, want: "reading the input: open /nowhere"},
+		"a past deadline":   {o: runOptions{deadline: -1}, command: command, want: "--deadline -1ns is over before the task begins"},
 		"a variable":        {o: runOptions{env: []string{"NAME"}}, command: command, want: `--env "NAME" is not NAME=VALUE`},
 		"a file":            {o: runOptions{files: []string{"x"}}, command: command, want: `--file "x" is not NAME=PATH`},
 		"no tasks":          {o: runOptions{tasks: "-"}, stdin: "# none\n", want: "standard input: there is no task in it"},

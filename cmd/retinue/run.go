@@ -17,7 +17,7 @@ import (
 type runOptions struct {
 	app, job, profile, each, tasks, input, directory, outputDir string
 	env, files                                                  []string
-	timeout                                                     time.Duration
+	timeout, deadline                                           time.Duration
 	maxAttempts                                                 uint32
 	detach, quiet                                               bool
 }
@@ -33,7 +33,7 @@ func newRun(p *program) *cobra.Command {
 		Long: `Runs the command as a task on an executor and follows it to its end; its output comes out here.
 With --each FILE (or - for standard input) there is a task for each line, in which {} stands for the line.
 With --tasks FILE (or -) the tasks are those in a file of YAML or JSON: a list, or a document for each, with the keys of a task
-(key, command, env, input, files, directory, profile, timeout, maxAttempts, killGrace); flags count for tasks that do not say otherwise.
+(key, command, env, input, files, directory, profile, timeout, deadline, maxAttempts, killGrace); flags count for tasks that do not say otherwise.
 The exit code is the command's own for one command; for a list it is 0 if all succeeded and 1 if not.
 Ctrl-C ends the tasks, except with --detach; a second one leaves at once.`,
 		Example: `  retinue run --app hello -- echo hello
@@ -62,7 +62,8 @@ Ctrl-C ends the tasks, except with --detach; a second one leaves at once.`,
 	flags.StringVar(&o.directory, "directory", "", "working directory on the executor; a fresh folder when empty")
 	flags.StringArrayVarP(&o.env, "env", "e", nil, "environment variable NAME=VALUE; may be given several times")
 	flags.StringArrayVar(&o.files, "file", nil, "file of the executor's file system made visible in the working directory, NAME=PATH; may be given several times")
-	flags.DurationVar(&o.timeout, "timeout", 0, "how long a task may run; no bound when 0")
+	flags.DurationVar(&o.timeout, "timeout", 0, "how long each attempt of a task may run; no bound when 0")
+	flags.DurationVar(&o.deadline, "deadline", 0, "by when a task must have ended, counted from its submission over all waiting and all attempts; no bound when 0")
 	flags.Uint32Var(&o.maxAttempts, "max-attempts", 0, "how often a task is tried; the application's default when 0")
 	flags.StringVar(&o.outputDir, "output-dir", "", "folder into which each task's output goes, instead of here")
 	flags.BoolVar(&o.detach, "detach", false, "do not wait; see how it goes with: retinue get tasks")

@@ -95,7 +95,7 @@ func specOut(s *task.Spec) *apiv1.TaskSpec {
 func specIn(s *apiv1.TaskSpec, profile snapshot.Profile) *task.Spec {
 	out := &task.Spec{
 		Key: s.GetKey(), Job: s.GetJob(), Profile: profile, Command: s.GetCommand(), Input: s.GetInput(), Directory: s.GetDirectory(),
-		MaxAttempts: s.GetMaxAttempts(), Timeout: s.GetTimeout().AsDuration(), KillGrace: s.GetKillGrace().AsDuration(),
+		MaxAttempts: s.GetMaxAttempts(), Timeout: s.GetTimeout().AsDuration(), KillGrace: s.GetKillGrace().AsDuration(), Deadline: s.GetDeadline().AsDuration(),
 	}
 	for _, e := range s.GetEnv() {
 		out.Env = append(out.Env, task.Env{Name: e.GetName(), Value: e.GetValue()})
@@ -134,7 +134,7 @@ func (wall times) task(info task.Info, profiles []string, d detail) *apiv1.Task 
 	out := &apiv1.Task{
 		Id: uint64(info.ID), Key: info.Spec.Key, Job: info.Spec.Job, State: apiv1.TaskState(info.State), Attempt: info.Attempt,
 		Executor:   uint64(info.Executor),
-		AcceptedAt: wall.out(info.Accepted), StartedAt: wall.out(info.Started), EndedAt: wall.out(info.Ended),
+		AcceptedAt: wall.out(info.Accepted), StartedAt: wall.out(info.Started), EndedAt: wall.out(info.Ended), DeadlineAt: wall.out(info.Deadline()),
 	}
 	if int(info.Spec.Profile) < len(profiles) {
 		out.Profile = profiles[info.Spec.Profile]
@@ -142,7 +142,7 @@ func (wall times) task(info task.Info, profiles []string, d detail) *apiv1.Task 
 	if d.command {
 		out.Command = info.Spec.Command
 	}
-	if d.result && info.Result.Outcome != 0 {
+	if d.result && (info.Result.Outcome != 0 || info.Result.Text != "") { // one that expired may have a text and no attempt that ended
 		out.Result = reportOut(info.Result, d.output)
 	}
 	return out

@@ -42,6 +42,9 @@ func (s *taskService) SubmitTasks(ctx context.Context, req *apiv1.SubmitTasksReq
 				return nil, refuse(codes.InvalidArgument, "PROFILE_UNKNOWN", "tasks[%d].profile: %q is not a profile of application %s: it has %v", i, name, m.Key(), names)
 			}
 		}
+		if d := t.GetDeadline(); d != nil && d.AsDuration() <= 0 {
+			return nil, refuse(codes.InvalidArgument, "BAD_REQUEST", "tasks[%d].deadline: %v is over before the task begins: leave it out if it may take for ever", i, d.AsDuration())
+		}
 		specs[i] = specIn(t, snapshot.Profile(profile))
 		if specs[i].Key == "" {
 			specs[i].Key = "task-" + strings.ToLower(rand.Text())
