@@ -44,7 +44,7 @@ func (a *Application) setTargets(ev SetTargets) {
 			return
 		}
 		if p := &a.cfg.Profiles[i]; p.Max > 0 && t.Count > p.Max {
-			a.refuse(ev.Request, RefusedBadRequest, "profile %s: %d executors are more than its maximum of %d", p.Name, t.Count, p.Max)
+			a.refuse(ev.Request, RefusedBadRequest, "profile %s: a target of %d is above its maximum of %d executors", p.Name, t.Count, p.Max)
 			return
 		}
 	}
@@ -62,7 +62,7 @@ func (a *Application) setTarget(t snapshot.Target) {
 	}
 	a.store.SetTarget(t)
 	i, _ := a.cfg.profile(t.Profile)
-	a.tell(NoticeTargetChanged, 0, fmt.Sprintf("profile %s: from %d to %d executors", a.cfg.Profiles[i].Name, before, t.Count))
+	a.tell(NoticeTargetChanged, 0, fmt.Sprintf("profile %s: the target goes from %d to %d", a.cfg.Profiles[i].Name, before, t.Count))
 }
 
 func (a *Application) submit(ev Submit) {

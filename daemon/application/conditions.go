@@ -72,7 +72,7 @@ func (a *Application) missing() string {
 	for i := range a.cfg.Profiles {
 		p := &a.cfg.Profiles[i]
 		if got, want := a.store.Counts(p.ID).Registered, a.wanted(p); got < want && !a.stopped {
-			return fmt.Sprintf("profile %s: %d of %d executors are registered", p.Name, got, want)
+			return fmt.Sprintf("profile %s: registered executors: %d of %d", p.Name, got, want)
 		}
 	}
 	return ""
@@ -87,19 +87,19 @@ func (a *Application) progressing() Condition {
 	leaving, silent := total.ByPhase[snapshot.Terminating]+total.Draining, a.unregistered()
 	switch missing := a.missing(); {
 	case total.Starting() > 0:
-		return moving(reasonStarting, "%d executors are starting", total.Starting())
+		return moving(reasonStarting, "executors starting: %d", total.Starting())
 	case leaving > 0:
-		return moving(reasonEnding, "%d executors are ending", leaving)
+		return moving(reasonEnding, "executors ending: %d", leaving)
 	case silent > 0:
-		return moving(reasonUnreported, "%d executors run and are not registered; they are waited for", silent)
+		return moving(reasonUnreported, "executors that run and have not registered yet: %d", silent)
 	case tasks.Launched+tasks.Running > 0:
-		return moving(reasonWorking, "%d tasks are on executors, %d wait", tasks.Launched+tasks.Running, tasks.Queued)
+		return moving(reasonWorking, "tasks on executors: %d, waiting: %d", tasks.Launched+tasks.Running, tasks.Queued)
 	case missing != "" && a.limited().True:
 		return Condition{Type: Progressing, Reason: reasonHeld, Text: missing + "; Limited says why"}
 	case missing != "":
 		return moving(reasonAsking, "%s: more are asked for", missing)
 	case tasks.Queued > 0:
-		return Condition{Type: Progressing, Reason: reasonQueued, Text: fmt.Sprintf("%d tasks wait, and no executor has room for them", tasks.Queued)}
+		return Condition{Type: Progressing, Reason: reasonQueued, Text: fmt.Sprintf("tasks waiting, without an executor that has room: %d", tasks.Queued)}
 	}
 	return Condition{Type: Progressing, Reason: reasonSettled, Text: "nothing is under way"}
 }
@@ -190,7 +190,7 @@ func (a *Application) unscheduled() (reason, text string) {
 	if n == 0 {
 		return "", ""
 	}
-	return reasonUnscheduled, fmt.Sprintf("%d executors find no node: %s", n, example)
+	return reasonUnscheduled, fmt.Sprintf("executors that find no node: %d: %s", n, example)
 }
 
 func (a *Application) faulty() (reason, text string) {
@@ -206,10 +206,10 @@ func (a *Application) bounded() (reason, text string) {
 		p := &a.cfg.Profiles[i]
 		live, queued := a.store.Counts(p.ID).Live(), a.book.Demand(p.ID).Queued
 		if p.Max > 0 && live >= p.Max && queued > 0 {
-			return reasonMaximum, fmt.Sprintf("profile %s: all %d executors that it may have are there, and %d tasks wait", p.Name, p.Max, queued)
+			return reasonMaximum, fmt.Sprintf("profile %s: it has all executors that it may have (%d); tasks waiting: %d", p.Name, p.Max, queued)
 		}
 		if most := a.cfg.MaxLifetime; most > 0 && live < a.wanted(p) && a.alloc.Created() >= most {
-			return reasonLifetime, fmt.Sprintf("all %d executors that the application may ever create were created", most)
+			return reasonLifetime, fmt.Sprintf("as many executors were created as the application may ever have (%d)", most)
 		}
 	}
 	return "", ""
@@ -220,7 +220,7 @@ func (a *Application) waiting() (reason, text string) {
 	for i := range a.cfg.Profiles {
 		p := &a.cfg.Profiles[i]
 		if queued, got := a.book.Demand(p.ID).Queued, a.store.Counts(p.ID); queued > 0 && got.Registered < a.wanted(p) {
-			return reasonCapacity, fmt.Sprintf("profile %s: %d tasks wait for executors that have not registered yet", p.Name, queued)
+			return reasonCapacity, fmt.Sprintf("profile %s: tasks waiting for executors that have not registered yet: %d", p.Name, queued)
 		}
 	}
 	return "", ""
