@@ -37,7 +37,8 @@ const (
 
 // Run submits a job's tasks and follows them until all have ended. It returns ErrIncomplete if some did not succeed, and otherwise what stopped it.
 // A broken connection and a full queue are waited for as long as ctx lasts; tasks are told apart by key, so no end is reported twice. A task that
-// the daemon has no memory of (it was restarted, or forgot the task's end while the connection was broken) is submitted again.
+// the daemon has no memory of (it was restarted, or forgot the task's end while the connection was broken) is submitted again, and its deadline
+// counts anew.
 func (c *Client) Run(ctx context.Context, job Job) error {
 	job, err := job.prepared()
 	if err != nil {
