@@ -24,7 +24,7 @@ var exitCodes = []struct {
 	meaning string
 }{
 	{exitOK, "done as asked"},
-	{exitFailed, "what was tried did not work: a task failed, a test failed, the daemon could not do it"},
+	{exitFailed, "what was tried did not work: a task failed or expired, a test failed, the daemon could not do it"},
 	{exitUsage, "wrong usage, or something that is written wrongly: a flag, a file, a specification"},
 	{exitUnreachable, "no daemon answers at the address, or not in time"},
 	{exitNotFound, "there is no such application, executor, task or policy"},

@@ -20,7 +20,8 @@ func (w *world) bounded(key string) apiv1.TaskService_WatchTasksClient {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	if msg, err := stream.Recv(); err != nil || !msg.GetListed() {
+	msg, err := stream.Recv()
+	if err != nil || !msg.GetListed() {
 		w.t.Fatalf("the watch begins with %v, %v", msg, err)
 	}
 	spec := &apiv1.TaskSpec{Key: key, Command: []string{"sleep", "600"}, Deadline: durationpb.New(30 * time.Second)}
