@@ -89,9 +89,9 @@ func (b bindings) Try(ctx context.Context, to spec.Binding) error {
 }
 
 // Bind lets a policy decide for an application.
-func (b bindings) Bind(ctx context.Context, app runner.Key, to spec.Binding, mode application.Mode) (policy.Module, string, error) {
+func (b bindings) Bind(ctx context.Context, app runner.Key, to spec.Binding, mode, before application.Mode) (policy.Module, string, error) {
 	binding := binding(to)
-	binding.Mode = spec.ModeName(mode)
+	binding.Mode, binding.Before = spec.ModeName(mode), spec.ModeName(before)
 	return b.Host.Bind(ctx, app.String(), binding)
 }
 

@@ -111,11 +111,11 @@ func (a *Application) unregistered() uint32 {
 		return 0 // the usual case costs nothing
 	}
 	n := uint32(0)
-	for e := range a.store.All() {
+	a.store.Each(func(e *snapshot.Executor) {
 		if e.Phase == snapshot.Running && !e.Load.Registered && !e.Load.Draining {
 			n++
 		}
-	}
+	})
 	return n
 }
 

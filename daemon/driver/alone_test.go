@@ -120,7 +120,7 @@ func (s *shelf) fits(b spec.Binding) error {
 	return nil
 }
 
-func (s *shelf) Bind(_ context.Context, app runner.Key, b spec.Binding, _ application.Mode) (policy.Module, string, error) {
+func (s *shelf) Bind(_ context.Context, app runner.Key, b spec.Binding, _, _ application.Mode) (policy.Module, string, error) {
 	s.wait("Bind")
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -80,7 +80,7 @@ func (s *applicationService) parse(ctx context.Context, src *apiv1.ApplicationSp
 
 // create makes an application whose policy decides from its first question on. The caller has the turn.
 func (s *applicationService) create(ctx context.Context, key runner.Key, def *spec.Application) (*runner.Member, error) {
-	if err := s.bind(ctx, key, def.Binding, def.Config.Mode); err != nil {
+	if err := s.bind(ctx, key, def.Binding, def.Config.Mode, def.Config.Mode); err != nil {
 		return nil, err
 	}
 	m, err := s.parts.Applications.Create(ctx, def)
@@ -107,7 +107,7 @@ func (s *applicationService) update(ctx context.Context, m *runner.Member, def *
 	if err := s.configure(ctx, m, &same); err != nil {
 		return err
 	}
-	if err := s.bind(ctx, m.Key(), def.Binding, def.Config.Mode); err != nil {
+	if err := s.bind(ctx, m.Key(), def.Binding, def.Config.Mode, before.Config.Mode); err != nil {
 		return err
 	}
 	return s.configure(ctx, m, def)
@@ -122,12 +122,12 @@ func (s *applicationService) configure(ctx context.Context, m *runner.Member, de
 }
 
 // bind lets a policy decide for an application, or the default if none is named.
-func (s *Server) bind(ctx context.Context, key runner.Key, to spec.Binding, mode application.Mode) error {
+func (s *Server) bind(ctx context.Context, key runner.Key, to spec.Binding, mode, before application.Mode) error {
 	if to.Policy == "" {
 		s.parts.Policies.Forget(key)
 		return nil
 	}
-	if _, _, err := s.parts.Policies.Bind(ctx, key, to, mode); err != nil {
+	if _, _, err := s.parts.Policies.Bind(ctx, key, to, mode, before); err != nil {
 		return policyRefused(err)
 	}
 	return nil

@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -24,8 +25,9 @@ type Policies interface {
 	Load(ctx context.Context, name string, module []byte) (policy.Module, error)
 	// Try finds out whether a policy is there and takes its settings. Nothing changes for any application.
 	Try(ctx context.Context, b spec.Binding) error
-	// Bind lets a policy decide for an application from the next decision on, in a mode. It returns the digest that it replaced.
-	Bind(ctx context.Context, app runner.Key, b spec.Binding, mode application.Mode) (policy.Module, string, error)
+	// Bind lets a policy decide for an application from the next decision on, in a mode; before is the mode until then. It returns the digest
+	// that it replaced.
+	Bind(ctx context.Context, app runner.Key, b spec.Binding, mode, before application.Mode) (policy.Module, string, error)
 	// SetDefault binds all applications that have no binding of their own.
 	SetDefault(ctx context.Context, b spec.Binding) (policy.Module, string, error)
 	// Rollback goes back to the generation before, and returns the mode in which that was bound.
@@ -111,14 +113,12 @@ func (s *policyService) BindPolicy(ctx context.Context, req *apiv1.BindPolicyReq
 		return nil, err
 	}
 	defer back()
-	if mode == 0 { // it stays as it is
-		status, freshErr := m.Fresh(ctx)
-		if freshErr != nil {
-			return nil, failed(freshErr)
-		}
-		mode = status.Mode
+	status, err := m.Fresh(ctx)
+	if err != nil {
+		return nil, failed(err)
 	}
-	bound, replaced, err := s.parts.Policies.Bind(ctx, m.Key(), binding, mode)
+	mode = cmp.Or(mode, status.Mode)
+	bound, replaced, err := s.parts.Policies.Bind(ctx, m.Key(), binding, mode, status.Mode)
 	if err != nil {
 		return nil, policyRefused(err)
 	}

@@ -204,7 +204,7 @@ func (onlyDirect) Load(context.Context, string, []byte) (policy.Module, error) {
 
 func (onlyDirect) Try(context.Context, spec.Binding) error { return errOnlyDirect }
 
-func (onlyDirect) Bind(context.Context, runner.Key, spec.Binding, application.Mode) (policy.Module, string, error) {
+func (onlyDirect) Bind(context.Context, runner.Key, spec.Binding, application.Mode, application.Mode) (policy.Module, string, error) {
 	return policy.Module{}, "", errOnlyDirect
 }
 

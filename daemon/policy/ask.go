@@ -80,7 +80,7 @@ func (d *desk) ask() (hostabi.Decision, error) {
 }
 
 // Ask asks the application's policy, or the built-in one where the policy has no answer to that hook or is not there yet. After a fault
-// of the policy the built-in one answers the same question. Questions about one application are answered one after the other.
+// of the policy the built-in one answers the same question.
 func (h *Host) Ask(ctx context.Context, app string, hook hostabi.Hook, q Question) Answer {
 	began := time.Now()
 	d := h.desk(hook, q)
@@ -115,10 +115,10 @@ func (h *Host) answer(ctx context.Context, app string, d *desk) (Answer, result)
 		case !g.pool.module.answers[d.hook]:
 			return h.builtin(ctx, d), byBuiltin
 		}
-		decision, ticks, f := g.pool.ask(ctx, d.hook, &d.view.Decision, d.encode(g.pool.module.projections[d.hook]), h.cfg.Deadline)
+		decision, ticks, f := g.pool.ask(ctx, d.hook, &d.view.Decision, d.encode(g.pool.module.projections[d.hook]), keyDeadline)
+		h.pools.touch(ctx, g.pool)
 		switch {
 		case f == nil:
-			h.pools.touch(ctx, g.pool)
 			h.meters.burnt(ctx, d.hook, ticks)
 			return Answer{Decision: decision, By: g.pool.module.Digest, Policy: g.policy, Fuel: ticks}, byModule
 		case !errors.Is(f, errRetired): // else others have taken over since

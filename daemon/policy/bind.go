@@ -39,6 +39,10 @@ func (h *Host) Bind(ctx context.Context, app string, to Binding) (bound Module, 
 }
 
 func (h *Host) bind(ctx context.Context, app string, to Binding) (Module, string, error) {
+	if !h.enter() {
+		return Module{}, "", errClosed
+	}
+	defer h.busy.Done()
 	settings, err := to.settings()
 	if err != nil {
 		return Module{}, "", err
@@ -56,18 +60,33 @@ func (h *Host) bind(ctx context.Context, app string, to Binding) (Module, string
 		h.library.release(ctx, m)
 		return m.as(name), "", nil
 	}
-	p := h.pools.of(ctx, m, settings)
-	if f := p.wake(ctx); f != nil {
-		h.pools.release(ctx, p)
+	p, f := h.wake(ctx, m, settings)
+	if f != nil {
 		return Module{}, "", fmt.Errorf("it %w", f)
 	}
-	replaced, err := h.exchange(ctx, b, &generation{policy: name, pool: p, mode: to.Mode}, true)
+	replaced, err := h.exchange(ctx, b, &generation{policy: name, pool: p, mode: to.Mode}, to.Before)
 	return m.as(name), replaced, err
+}
+
+// wake returns a pool whose module has started and taken its settings. It takes over the caller's hold on the module; the pool must be released.
+func (h *Host) wake(ctx context.Context, m *module, settings string) (*pool, *fault) {
+	p := h.pools.of(ctx, m, settings)
+	f := p.wake(ctx)
+	h.pools.touch(ctx, p)
+	if f != nil {
+		h.pools.release(ctx, p)
+		return nil, f
+	}
+	return p, nil
 }
 
 // Try finds out whether a policy is there and takes the settings. Nothing changes for any application.
 func (h *Host) Try(ctx context.Context, to Binding) error {
 	wrap := func(err error) error { return fmt.Errorf("trying policy %s: %w", to.Policy, err) }
+	if !h.enter() {
+		return wrap(errClosed)
+	}
+	defer h.busy.Done()
 	settings, err := to.settings()
 	if err != nil {
 		return wrap(err)
@@ -76,11 +95,11 @@ func (h *Host) Try(ctx context.Context, to Binding) error {
 	if err != nil {
 		return wrap(err)
 	}
-	p := h.pools.of(ctx, m, settings)
-	defer h.pools.release(ctx, p)
-	if f := p.wake(ctx); f != nil {
+	p, f := h.wake(ctx, m, settings)
+	if f != nil {
 		return wrap(fmt.Errorf("it %w", f))
 	}
+	h.pools.release(ctx, p)
 	return nil
 }
 
@@ -96,9 +115,10 @@ func (b *binding) adopt(m *module, settings, mode string) bool {
 	return true
 }
 
-// exchange puts a generation in charge and returns the digest of the one before, which stays ready for a rollback.
-func (h *Host) exchange(ctx context.Context, b *binding, g *generation, own bool) (string, error) {
-	before, oldest, err := b.swap(g, own)
+// exchange puts a generation that was chosen for the application in charge and returns the digest of the one before, which stays ready for a
+// rollback to the mode of until now.
+func (h *Host) exchange(ctx context.Context, b *binding, g *generation, mode string) (string, error) {
+	before, oldest, err := b.swap(g, mode)
 	switch {
 	case err != nil:
 		h.retire(ctx, g)
@@ -112,14 +132,17 @@ func (h *Host) exchange(ctx context.Context, b *binding, g *generation, own bool
 
 // swap puts a generation in charge. It returns the one before, which is kept, and the one before that, which must be retired: not with
 // the lock held, since that waits for a call.
-func (b *binding) swap(g *generation, own bool) (before, oldest *generation, err error) {
+func (b *binding) swap(g *generation, mode string) (before, oldest *generation, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.ended {
 		return nil, nil, errEnded
 	}
-	b.own = own
+	b.own = true
 	if before = b.current.Swap(g); before != nil {
+		if before.mode == "" { // nobody chose it, so nobody said
+			before.mode = mode
+		}
 		oldest, b.previous = b.previous, before
 	}
 	return before, oldest, nil
@@ -147,7 +170,16 @@ func (h *Host) Rollback(ctx context.Context, app string) (bound Bound, replaced 
 // SetDefault lets a policy decide for every application that has no binding of its own, now and later. The settings are tried first; if
 // they do not work, nothing has changed.
 func (h *Host) SetDefault(ctx context.Context, to Binding) (bound Module, replaced string, err error) {
+	return h.makeDefault(ctx, to, false)
+}
+
+// makeDefault does that, if wanted only while there is no default.
+func (h *Host) makeDefault(ctx context.Context, to Binding, onlyFirst bool) (bound Module, replaced string, err error) {
 	wrap := func(err error) error { return fmt.Errorf("making %s the default policy: %w", to.Policy, err) }
+	if !h.enter() {
+		return Module{}, "", wrap(errClosed)
+	}
+	defer h.busy.Done()
 	settings, err := to.settings()
 	if err != nil {
 		return Module{}, "", wrap(err)
@@ -156,17 +188,26 @@ func (h *Host) SetDefault(ctx context.Context, to Binding) (bound Module, replac
 	if err != nil {
 		return Module{}, "", wrap(err)
 	}
-	p := h.pools.of(ctx, m, settings)
-	if f := p.wake(ctx); f != nil {
-		h.pools.release(ctx, p)
+	p, f := h.wake(ctx, m, settings)
+	if f != nil {
 		return Module{}, "", wrap(fmt.Errorf("it %w", f))
 	}
 	h.defaults.Lock()
 	defer h.defaults.Unlock()
+	if onlyFirst && h.hasDefault() { // another was set while this one started
+		h.pools.release(ctx, p)
+		return Module{}, "", nil
+	}
 	replaced = h.setStandard(ctx, standard{policy: name, settings: settings, pool: p})
 	h.log.LogAttrs(ctx, slog.LevelInfo, "default policy set", slog.String("policy", name), slog.String("digest", m.Digest),
 		slog.String("replaced", replaced))
 	return m.as(name), replaced, nil
+}
+
+func (h *Host) hasDefault() bool {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	return h.standard.pool != nil
 }
 
 // setStandard takes over the hold on the new standard's pool.
@@ -191,13 +232,27 @@ func (h *Host) setStandard(ctx context.Context, s standard) (replaced string) {
 
 // follow lets the standard decide for an application, unless it has a choice of its own.
 func (h *Host) follow(ctx context.Context, b *binding, s standard) {
+	h.pools.retain(s.pool)
+	g := &generation{policy: s.policy, pool: s.pool}
+	h.retire(ctx, b.follow(g))
+}
+
+// follow puts a generation in charge that nobody chose, unless there is a choice or it is in charge already. It returns the one that is not needed
+// any more.
+func (b *binding) follow(g *generation) *generation {
 	b.mu.Lock()
-	skip := b.own || b.current.Load().same(s.pool.module, s.settings)
-	b.mu.Unlock()
-	if !skip {
-		h.pools.retain(s.pool)
-		_, _ = h.exchange(ctx, b, &generation{policy: s.policy, pool: s.pool}, false) // one that is gone needs none
+	defer b.mu.Unlock()
+	before := b.current.Load()
+	if b.own || b.ended || before.same(g.pool.module, g.pool.settings) {
+		return g
 	}
+	b.current.Store(g)
+	if before == nil {
+		return nil
+	}
+	oldest := b.previous
+	b.previous = before
+	return oldest
 }
 
 // binding returns the application's binding. A new one follows the standard.
@@ -233,7 +288,7 @@ func (h *Host) Release(app string) {
 	delete(h.applications, app)
 	h.mu.Unlock()
 	if known {
-		h.end(context.Background(), b) // an instance that is closed waits for nobody
+		h.end(context.Background(), b) // it waits for the calls in progress, which a deadline bounds
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"go.opentelemetry.io/otel/attribute"
@@ -100,6 +101,16 @@ func TestRollbackBringsBackTheMode(t *testing.T) {
 	}
 	bound, _, err := h.Rollback(t.Context(), "shop/a")
 	if err != nil || bound.Module.Name != "a" || bound.Mode != "scale" || bound.Application != "shop/a" || !bound.Own {
+		t.Errorf("rolled back to %+v: %v", bound, err)
+	}
+	if _, _, err = h.SetDefault(t.Context(), Binding{Policy: "a"}); err != nil {
+		t.Fatal(err)
+	}
+	asks(t, h, "shop/b") // the default decides, as far as the application says
+	if _, _, err = h.Bind(t.Context(), "shop/b", Binding{Policy: "b", Mode: "scale", Before: "follow"}); err != nil {
+		t.Fatal(err)
+	}
+	if bound, _, err = h.Rollback(t.Context(), "shop/b"); err != nil || bound.Module.Name != "a" || bound.Mode != "follow" {
 		t.Errorf("rolled back to %+v: %v", bound, err)
 	}
 }
@@ -207,7 +218,7 @@ func TestDefault(t *testing.T) {
 func TestSwapsDropNoDecision(t *testing.T) {
 	const askers, questions, swaps = 4, 200, 60
 	reader := sdkmetric.NewManualReader()
-	h := startHost(t, slog.DiscardHandler, reader)
+	h := startHost(t, slog.DiscardHandler, reader, func(c *Config) { c.Deadline = time.Minute })
 	m := load(t, h, "a", "b", "c")
 	counts := map[string]uint32{m["a"].Digest: 1, m["b"].Digest: 2, m["c"].Digest: 3}
 	bindTo(t, h, "a", "")
@@ -246,8 +257,8 @@ func TestSwapsDropNoDecision(t *testing.T) {
 	if got := sum(t, reader, "retinue.policy.decisions", attribute.String("result", string(byModule))); got != askers*questions {
 		t.Errorf("%d decisions counted, want %d", got, askers*questions)
 	}
-	if got := sum(t, reader, "retinue.policy.instances", attribute.KeyValue{}); got > 2 {
-		t.Errorf("%d instances live on, want at most the one in charge and the one before", got)
+	if got := sum(t, reader, "retinue.policy.instances", attribute.KeyValue{}); got > 2*warm {
+		t.Errorf("%d instances live on, want at most those of the one in charge and of the one before", got)
 	}
 }
 
@@ -301,7 +312,7 @@ func TestSwapsLeakNothing(t *testing.T) {
 
 // One application's endless loop holds up no other application.
 func TestLoopHoldsUpNobody(t *testing.T) {
-	h := newHost(t, func(c *Config) { c.Fuel = 1 << 60 })
+	h := newHost(t, func(c *Config) { c.Fuel, c.Deadline = 1<<60, time.Second })
 	bind(t, h, "shop/loop", deciding(forever).assemble(t))
 	load(t, h, "a")
 	bindTo(t, h, "a", "")
@@ -318,7 +329,7 @@ func TestLoopHoldsUpNobody(t *testing.T) {
 			if loop.Fault == "" || loop.Took < h.cfg.Deadline {
 				t.Errorf("the loop answered %+v", loop)
 			}
-			if answered < 20 {
+			if answered < 5 {
 				t.Errorf("%d questions were answered while the loop ran for %v", answered, loop.Took)
 			}
 			return

@@ -18,6 +18,8 @@ type Binding struct {
 	Settings string // a JSON object; empty is an empty one
 	// Mode is how far the policy's word goes. The host does not look at it: it keeps it so that a rollback can bring it back.
 	Mode string
+	// Before is how far the word of the policy goes that decides until now: what a rollback brings back if nobody chose that one.
+	Before string
 }
 
 // settings returns the binding's settings in their shortest form.

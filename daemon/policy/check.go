@@ -54,19 +54,9 @@ func limitsOf(cfg Config) wasm.Limits {
 
 // compare holds what the module needs and offers against what the host offers and needs. What helps a person most is said first.
 func compare(m *wasm.Module, offers []hostFunction) error {
-	_, command := m.Exported("_start")
-	_, reactor := m.Exported(initialize)
-	if command && !reactor {
-		return errors.New("it is built as a command, which runs once and ends: build with -buildmode=c-shared (Go) or as a reactor")
-	}
 	list := make([]wasm.Offer, len(offers))
 	for n, o := range offers {
 		list[n] = wasm.Offer{Module: o.module, Name: o.name, Signature: o.signature}
-	}
-	for _, g := range m.Globals {
-		if g.Mutable && g.Type == wasm.V128 {
-			return errors.New("it has a mutable global of type v128, which cannot be put back after a call: keep it in memory")
-		}
 	}
 	return together(append(m.CompareImports(list), m.CompareExports(contract())...))
 }

@@ -46,7 +46,7 @@ type Config struct {
 // The least that works.
 const (
 	minMemory = 8 << 20
-	maxMemory = 4 << 30
+	maxMemory = 4<<30 - pageSize // what has all pages tells a size of 0
 	pageSize  = 64 << 10
 )
 
@@ -73,7 +73,7 @@ func (c Config) Validate() error {
 		errs = append(errs, fmt.Errorf("%s: "+format, append([]any{key}, args...)...))
 	}
 	if c.MemoryLimit < minMemory || c.MemoryLimit > maxMemory {
-		wrong("memoryLimit", "%d bytes is not between 8 MiB and 4 GiB", c.MemoryLimit)
+		wrong("memoryLimit", "%d bytes is not between 8 MiB and a page less than 4 GiB", c.MemoryLimit)
 	} else if c.MemoryLimit%pageSize != 0 {
 		wrong("memoryLimit", "%d bytes is no multiple of a page (64 KiB)", c.MemoryLimit)
 	}

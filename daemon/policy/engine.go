@@ -133,7 +133,7 @@ func (e *engine) try(ctx context.Context, m *module, settings string) *fault {
 			if !m.answers[view.Hook] {
 				continue
 			}
-			if _, _, f := p.ask(ctx, view.Hook, &view.Decision, view.Encode(nil, m.projections[view.Hook]), e.cfg.StartTimeout); f != nil {
+			if _, _, f := p.ask(ctx, view.Hook, &view.Decision, view.Encode(nil, m.projections[view.Hook]), keyStart); f != nil {
 				return f
 			}
 		}

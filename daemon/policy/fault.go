@@ -43,12 +43,27 @@ func (f *fault) Error() string { return f.err.Error() }
 // Unwrap returns what is behind it.
 func (f *fault) Unwrap() error { return f.err }
 
+// timeKey is a key of the configuration that bounds how long something takes.
+type timeKey string
+
+const (
+	keyDeadline timeKey = "deadline"
+	keyStart    timeKey = "startTimeout"
+)
+
+func (k timeKey) of(cfg Config) time.Duration {
+	if k == keyDeadline {
+		return cfg.Deadline
+	}
+	return cfg.StartTimeout
+}
+
 // under says which key sets the bound that the module broke.
-func (f *fault) under(cfg Config, timeKey string, limit time.Duration) *fault {
+func (f *fault) under(cfg Config, key timeKey) *fault {
 	switch {
 	case f == nil:
 	case f.cause == causeDeadline:
-		f.err = fmt.Errorf("%w (policy.%s is %v)", f.err, timeKey, limit)
+		f.err = fmt.Errorf("%w (policy.%s is %v)", f.err, key, key.of(cfg))
 	case f.cause == causeFuel:
 		f.err = fmt.Errorf("%w (policy.fuel is %d ticks)", f.err, cfg.Fuel)
 	}

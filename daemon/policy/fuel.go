@@ -36,28 +36,44 @@ type tank struct {
 	size   int64 // ticks to be handed over next
 	handed time.Time
 	until  time.Time
+	ctx    context.Context //nolint:containedctx // of the call that burns the fuel
 }
 
 // fill readies the tank for a call.
-func (t *tank) fill(budget int64, until time.Time) {
-	*t = tank{budget: budget, size: leastSlice, until: until}
+func (t *tank) fill(ctx context.Context, budget int64) {
+	until, _ := ctx.Deadline() // each caller has set one
+	*t = tank{budget: budget, size: leastSlice, until: until, ctx: ctx}
 }
 
 // refill hands over the next slice: left is what the guest took beyond the last one, a negative number. It panics to stop the guest.
-func (t *tank) refill(ctx context.Context, left int32) int32 {
+func (t *tank) refill(left int32) int32 {
 	t.used, t.slice = t.used+int64(t.slice)-int64(left), 0
+	t.adapt(t.look())
+	t.slice = int32(min(t.size, t.budget-t.used))
+	return t.slice
+}
+
+// look stops the guest if it may not go on, and returns the time.
+func (t *tank) look() time.Time {
 	now := time.Now()
 	switch {
 	case t.used > t.budget:
 		panic(errFuel)
-	case ctx.Err() != nil:
-		panic(ctx.Err())
+	case t.ctx.Err() != nil:
+		panic(t.ctx.Err())
 	case !now.Before(t.until):
 		panic(errTime)
 	}
-	t.adapt(now)
-	t.slice = int32(min(t.size, t.budget-t.used))
-	return t.slice
+	return now
+}
+
+// bytesPerTick is how many bytes a tick pays for that the host handles for a guest.
+const bytesPerTick = 64
+
+// charge pays for what the host is about to do for the guest, which is no more than a chunk of bytes at a time. It panics to stop the guest.
+func (t *tank) charge(bytes int) {
+	t.used += 1 + int64(bytes)/bytesPerTick
+	t.look()
 }
 
 // adapt sets how much to hand over by how long the guest took for the last slice. How much fuel a call takes does not depend on it.
@@ -79,8 +95,8 @@ func (t *tank) burnt(left int32) int64 { return t.used + int64(t.slice) - int64(
 // offerFuel makes what metered modules import importable.
 func (w *worlds) offerFuel(ctx context.Context, runtime wazero.Runtime) error {
 	_, err := runtime.NewHostModuleBuilder(meter.ModuleName).
-		NewFunctionBuilder().WithGoModuleFunction(api.GoModuleFunc(func(ctx context.Context, guest api.Module, stack []uint64) {
-		stack[0] = api.EncodeI32(w.mustFind(guest).tank.refill(ctx, api.DecodeI32(stack[0])))
+		NewFunctionBuilder().WithGoModuleFunction(api.GoModuleFunc(func(_ context.Context, guest api.Module, stack []uint64) {
+		stack[0] = api.EncodeI32(w.mustFind(guest).tank.refill(api.DecodeI32(stack[0])))
 	}), []api.ValueType{i32}, []api.ValueType{i32}).Export(meter.Refill).
 		NewFunctionBuilder().WithGoFunction(api.GoFunc(func(context.Context, []uint64) { panic(errDeep) }), nil, nil).Export(meter.TooDeep).
 		Instantiate(ctx)

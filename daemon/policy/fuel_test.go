@@ -9,7 +9,9 @@ import (
 // A guest gets more fuel at a time while it is quick and less when it is slow, and never more than it has.
 func TestSlicesFollowTheTimeTheyTake(t *testing.T) {
 	var fuel tank
-	fuel.fill(10_000, time.Now().Add(time.Hour))
+	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+	defer cancel()
+	fuel.fill(ctx, 10_000)
 	now := time.Now()
 	for _, step := range []struct {
 		took time.Duration
@@ -22,8 +24,8 @@ func TestSlicesFollowTheTimeTheyTake(t *testing.T) {
 			t.Errorf("after a slice of %v it gets %d, want %d", step.took, fuel.size, step.want)
 		}
 	}
-	fuel.fill(150, time.Now().Add(time.Hour))
-	if first, second := fuel.refill(context.Background(), -1), fuel.refill(context.Background(), -1); first != 100 || second != 48 || fuel.burnt(8) != 142 {
+	fuel.fill(ctx, 150)
+	if first, second := fuel.refill(-1), fuel.refill(-1); first != 100 || second != 48 || fuel.burnt(8) != 142 {
 		t.Errorf("it got %d and %d of 150, and burnt %d", first, second, fuel.burnt(8))
 	}
 	defer func() {
@@ -31,6 +33,6 @@ func TestSlicesFollowTheTimeTheyTake(t *testing.T) {
 			t.Errorf("it was stopped by %v", r)
 		}
 	}()
-	fuel.refill(context.Background(), -1)
-	fuel.refill(context.Background(), -2)
+	fuel.refill(-1)
+	fuel.refill(-2)
 }

@@ -46,6 +46,7 @@ type Host struct {
 	unmeter  func() error
 	patience time.Duration // of the end with a compilation
 	closing  sync.Once
+	busy     sync.WaitGroup // those who make instances, other than for a question
 	closeErr error
 
 	defaults sync.Mutex // held while the default changes
@@ -153,25 +154,40 @@ func wasSlow(err error) bool { return errors.Is(err, errTime) || errors.Is(err, 
 
 // setDefault makes the configured default the default, unless another was set meanwhile, and reports whether no later try could change anything.
 func (h *Host) setDefault(ctx context.Context) bool {
-	h.mu.RLock()
-	there := h.standard.pool != nil
-	h.mu.RUnlock()
-	if there {
+	if h.hasDefault() {
 		return true
 	}
-	_, _, err := h.SetDefault(ctx, h.cfg.Default)
-	if err == nil || ctx.Err() != nil {
+	_, _, err := h.makeDefault(ctx, h.cfg.Default, true)
+	if err == nil || ctx.Err() != nil || !h.fail(err) {
 		return true
 	}
-	h.mu.Lock()
-	h.failed = err
-	h.mu.Unlock()
 	h.log.LogAttrs(ctx, slog.LevelError, "default policy unavailable", slog.Any("error", err))
 	return !wasSlow(err)
 }
 
+// fail says why there is no default, unless there is one by now.
+func (h *Host) fail(err error) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.standard.pool != nil {
+		return false
+	}
+	h.failed = err
+	return true
+}
+
+// enter lets a caller make instances, unless the host has ended. The caller is busy until it is done.
+func (h *Host) enter() bool {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	if !h.closed {
+		h.busy.Add(1)
+	}
+	return !h.closed
+}
+
 // Close ends all instances once the calls in progress have, and frees what they used. Questions that come later are answered by the
-// built-in policy. A compilation cannot be broken off: it is waited for for a moment, and then it is left to free the rest when it ends.
+// built-in policy. A compilation cannot be broken off: it is waited for for a moment, and then the rest is freed when it ends.
 func (h *Host) Close(ctx context.Context) error {
 	h.closing.Do(func() { h.closeErr = h.close(ctx) })
 	return h.closeErr
@@ -179,22 +195,21 @@ func (h *Host) Close(ctx context.Context) error {
 
 func (h *Host) close(ctx context.Context) error {
 	h.library.close()
-	compiled := make(chan struct{})
+	h.mu.Lock()
+	h.closed = true
+	h.mu.Unlock()
+	unmeter, ended := h.unmeter(), make(chan error, 1)
 	go func() {
+		h.busy.Wait()
 		h.library.work.Wait()
-		close(compiled)
+		h.endAll(ctx)
+		ended <- h.engine.close(ctx)
 	}()
-	unmeter := h.unmeter()
-	h.endAll(ctx)
 	select {
-	case <-compiled:
-		return errors.Join(unmeter, h.engine.close(ctx))
+	case err := <-ended:
+		return errors.Join(unmeter, err)
 	case <-time.After(h.patience):
-		h.log.LogAttrs(ctx, slog.LevelWarn, "left behind: a module is still being compiled")
-		go func() {
-			<-compiled
-			_ = h.engine.close(ctx) // nobody waits for it any more
-		}()
+		h.log.LogAttrs(ctx, slog.LevelWarn, "left behind: a module is still being compiled or started")
 		return unmeter
 	}
 }
@@ -202,7 +217,6 @@ func (h *Host) close(ctx context.Context) error {
 // endAll ends everything that decides.
 func (h *Host) endAll(ctx context.Context) {
 	h.mu.Lock()
-	h.closed = true
 	bindings := h.applications
 	h.applications = map[string]*binding{}
 	last := h.standard.pool

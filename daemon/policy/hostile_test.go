@@ -43,6 +43,8 @@ func hostiles(t *testing.T) map[string]hostile {
 		"load outside of memory":  {deciding(i32Const(-8), []byte{0x28, 2, 0}, drop), causeTrap, "out of bounds memory access"},
 		"endless loop":            {deciding(forever), causeFuel, "was stopped while deciding: its fuel is used up"},
 		"endless loop in time":    {deciding(forever), causeDeadline, "was stopped while deciding: its time is up"},
+		"endless random bytes":    {calling(t, "random_get", i32Const(0), i32Const(7*pageSize)), causeFuel, "its fuel is used up"},
+		"endless printing":        {printing(t), causeFuel, "its fuel is used up"},
 		"endless recursion":       {recursing(), causeDepth, "was stopped while deciding: its calls are nested too deep"},
 		"memory bomb":             {deciding(untilFull()), causeTrap, "unreachable"},
 		"exit":                    {exiting(t, 3), causeExit, "ended itself with code 3"},
@@ -101,6 +103,25 @@ func TestEveryFaultIsAnsweredAnyway(t *testing.T) {
 			}
 		})
 	}
+}
+
+// calling calls a function of WASI again and again.
+func calling(t *testing.T, name string, params ...[]byte) guest {
+	g := deciding(slices.Concat([]byte{0x03, 0x40}, bytes.Join(params, nil), callTo(0), drop, []byte{0x0c, 0, 0x0b}))
+	g.imports = []hostFunction{host(t, wasiModule, name)}
+	return g
+}
+
+// printing prints many short lines with each call, again and again.
+func printing(t *testing.T) guest {
+	const texts, lists, lines = 3 * pageSize, 4 * pageSize, 2048
+	g := calling(t, "fd_write", i32Const(1), i32Const(lists), i32Const(lines), i32Const(scratchAt))
+	var list []byte
+	for range lines {
+		list = binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(list, texts), 16<<10)
+	}
+	g.data = map[uint32][]byte{lists: list, texts: bytes.Repeat([]byte("a\n"), 8<<10)}
+	return g
 }
 
 // recursing calls itself until there is no more stack.

@@ -13,6 +13,7 @@ type image struct {
 	globals []uint64
 	clock   int64 // nanoseconds
 	reserve int   // bytes of a view for which there is room
+	holds   int   // of the pool, and of those who make an instance of it just now; the pool counts
 }
 
 // take makes an image of the instance as it is now, and lets the instance be put back to it.
@@ -34,11 +35,22 @@ func (i *instance) freeze(img *image) bool {
 		return false
 	}
 	pages, err := i.pages.freeze(img.size)
-	if err != nil || i.pages.assume(pages) != nil {
+	if err != nil {
+		return false
+	}
+	if i.pages.assume(pages) != nil {
+		_ = pages.close() // it is not needed
 		return false
 	}
 	img.pages = pages
 	return true
+}
+
+// close gives back what the image keeps. The instances that were made of it need it no more.
+func (img *image) close() {
+	if img.pages != nil {
+		_ = img.pages.close() // it has been written, and nobody reads it any more
+	}
 }
 
 // restore makes the instance what it was, and reports whether that is possible: memory that has grown cannot shrink.

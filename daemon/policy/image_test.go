@@ -84,6 +84,9 @@ func TestRestingPoliciesKeepNoInstances(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	if n := sum(t, reader, "retinue.policy.instances", attribute.KeyValue{}); n > 2*warm {
+		t.Errorf("%d instances live on of policies that were bound and not asked", n)
+	}
 	for range 3 {
 		for _, app := range apps {
 			if answer := h.Ask(t.Context(), app, hostabi.HookAllocate, wanting(1)); answer.Fault != "" || answer.By != m.Digest {

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"unicode/utf8"
 
@@ -47,7 +48,7 @@ func (e *engine) start(ctx context.Context, m *module, settings string, reserve 
 	}
 	if f != nil {
 		i.close(ctx)
-		return nil, f.under(e.cfg, "startTimeout", e.cfg.StartTimeout)
+		return nil, f.under(e.cfg, keyStart)
 	}
 	i.image = i.take(reserve)
 	i.world.started = i.image.clock
@@ -70,10 +71,11 @@ func (e *engine) revive(ctx context.Context, m *module, img *image) (*instance, 
 // instantiate makes an instance of a module in which nothing has run.
 func (e *engine) instantiate(ctx context.Context, m *module) (*instance, *fault) {
 	i := &instance{engine: e, world: newWorld(m.Digest, e.cfg.MemoryLimit)}
-	// Without a name instances do not clash; without start functions nothing runs before the world is there.
-	config := wazero.NewModuleConfig().WithName("").WithStartFunctions()
-	guest, err := e.runtime.InstantiateModule(experimental.WithMemoryAllocator(ctx, experimental.MemoryAllocatorFunc(i.allocate)), m.code, config)
+	guest, err := i.make(ctx, m)
 	if err != nil {
+		if i.pages != nil {
+			i.pages.Free() // the engine frees only what it has handed out
+		}
 		return nil, faultOf(ctx, "being instantiated", err, "")
 	}
 	i.guest = guest
@@ -86,6 +88,19 @@ func (e *engine) instantiate(ctx context.Context, m *module) (*instance, *fault)
 	e.worlds.add(guest, i.world)
 	e.meters.instances.Add(ctx, 1)
 	return i, nil
+}
+
+// make has the engine make the guest. It panics if there is no memory for it.
+func (i *instance) make(ctx context.Context, m *module) (guest api.Module, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("there is no memory for it: %v", r)
+		}
+	}()
+	// Without a name instances do not clash; without start functions nothing runs before the world is there.
+	config := wazero.NewModuleConfig().WithName("").WithStartFunctions()
+	ctx = experimental.WithMemoryAllocator(ctx, experimental.MemoryAllocatorFunc(i.allocate))
+	return i.engine.runtime.InstantiateModule(ctx, m.code, config)
 }
 
 // close ends the instance. Nothing of it may be used after that.
@@ -237,8 +252,7 @@ func printableText(text []byte) string {
 func (i *instance) call(ctx context.Context, doing string, f api.Function, params ...uint64) (uint64, *fault) {
 	i.stack = [3]uint64{}
 	copy(i.stack[:], params)
-	until, _ := ctx.Deadline() // each caller has set one
-	i.world.tank.fill(i.engine.cfg.Fuel-i.ticks, until)
+	i.world.tank.fill(ctx, i.engine.cfg.Fuel-i.ticks)
 	i.fuel.Set(0)
 	err := f.CallWithStack(ctx, i.stack[:])
 	i.ticks += i.world.tank.burnt(api.DecodeI32(i.fuel.Get()))

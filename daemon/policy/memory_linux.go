@@ -1,6 +1,8 @@
 package policy
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"unsafe"
@@ -15,7 +17,8 @@ type mapping struct {
 	size   uint64 // of the front
 }
 
-// frozen is what a memory holds at some moment, as a file that is nowhere in the file system. It goes when nothing refers to it any more.
+// frozen is what a memory holds at some moment, as a file that is nowhere in the file system. Memories that are what is frozen stay it when the file
+// is closed.
 type frozen struct {
 	file *os.File
 	size int
@@ -45,8 +48,10 @@ func (m *mapping) Reallocate(size uint64) []byte {
 
 // Free gives everything back.
 func (m *mapping) Free() {
-	_ = unix.Munmap(m.region) // it was mapped, once
-	m.region = nil
+	if m.region != nil {
+		_ = unix.Munmap(m.region) // it was mapped
+		m.region = nil
+	}
 }
 
 // freeze keeps the first size bytes.
@@ -56,11 +61,30 @@ func (m *mapping) freeze(size int) (*frozen, error) {
 		return nil, fmt.Errorf("making a file in memory: %w", err)
 	}
 	f := &frozen{file: os.NewFile(uintptr(fd), "retinue-policy"), size: size}
-	if _, err := f.file.WriteAt(m.region[:size], 0); err != nil {
-		return nil, fmt.Errorf("writing a file in memory: %w", err)
+	if err := f.write(m.region[:size]); err != nil {
+		return nil, errors.Join(fmt.Errorf("writing a file in memory: %w", err), f.close())
 	}
 	return f, nil
 }
+
+// write writes what is not zero: the rest of the file takes no memory.
+func (f *frozen) write(memory []byte) error {
+	if err := f.file.Truncate(int64(f.size)); err != nil {
+		return err
+	}
+	const block = 4 << 10
+	var zero [block]byte
+	for at := 0; at < f.size; at += block {
+		if part := memory[at:min(at+block, f.size)]; !bytes.Equal(part, zero[:len(part)]) {
+			if _, err := f.file.WriteAt(part, int64(at)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (f *frozen) close() error { return f.file.Close() }
 
 // assume makes the front of the memory what is frozen, and lets it be put back to that.
 func (m *mapping) assume(f *frozen) error {

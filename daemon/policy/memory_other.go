@@ -9,6 +9,8 @@ type mapping struct{}
 
 type frozen struct{}
 
+func (*frozen) close() error { return nil }
+
 var errNoMapping = errors.New("this system cannot put back memory by page")
 
 func newMapping(uint64) (*mapping, error) { return nil, errNoMapping }

@@ -29,7 +29,7 @@ type hostFunction struct {
 	call func(w *world, guest api.Module, stack []uint64)
 }
 
-// signatureOf returns the type of a function with the given parameters and no result.
+// taking returns the type of a function with the given parameters and no result.
 func taking(params ...api.ValueType) signature { return signature{Params: params} }
 
 // returning returns the type of a function with the given result and parameters.
@@ -57,13 +57,13 @@ func offers() []hostFunction {
 	own := []hostFunction{
 		{"retinue", "log", taking(i32, i32, i32), func(w *world, guest api.Module, s []uint64) {
 			text, ok := guest.Memory().Read(api.DecodeU32(s[1]), min(api.DecodeU32(s[2]), maxLine))
-			if ok {
+			if w.tank.charge(len(text)); ok {
 				w.say(min(api.DecodeU32(s[0]), levelError), text)
 			}
 		}},
 		{"retinue", "metric", taking(i32, i32, i32, i64), func(w *world, guest api.Module, s []uint64) {
 			name, ok := guest.Memory().Read(api.DecodeU32(s[1]), min(api.DecodeU32(s[2]), maxMetricName+1))
-			if ok {
+			if w.tank.charge(len(name)); ok {
 				w.measure(api.DecodeU32(s[0]), string(name), int64(s[3]))
 			}
 		}},

@@ -49,8 +49,9 @@ func newPool(e *engine, m *module, settings string) *pool {
 }
 
 // ask asks about an encoded view, whose row of the decision is given besides, and returns a checked decision and how much fuel it took. Waiting
-// for an instance and the call take as long as the limit at most, each.
-func (p *pool) ask(ctx context.Context, hook hostabi.Hook, row *hostabi.DecisionRow, view []byte, limit time.Duration) (hostabi.Decision, int64, *fault) {
+// for an instance and the call take as long as the key of the configuration says at most, each.
+func (p *pool) ask(ctx context.Context, hook hostabi.Hook, row *hostabi.DecisionRow, view []byte, key timeKey) (hostabi.Decision, int64, *fault) {
+	limit := key.of(p.engine.cfg)
 	i, f := p.borrow(ctx, len(view), limit)
 	if f != nil {
 		return hostabi.Decision{}, 0, f
@@ -59,11 +60,7 @@ func (p *pool) ask(ctx context.Context, hook hostabi.Hook, row *hostabi.Decision
 	defer cancel()
 	i.world.begin(row.ElapsedMS, row.WallMS, row.Seed)
 	decision, f := i.ask(bounded, hook, view)
-	if limit == p.engine.cfg.Deadline {
-		f = f.under(p.engine.cfg, "deadline", limit)
-	} else {
-		f = f.under(p.engine.cfg, "startTimeout", limit)
-	}
+	f = f.under(p.engine.cfg, key)
 	p.module.voice.pass(ctx, i.world)
 	ticks := i.ticks
 	p.giveBack(ctx, i, f != nil)
@@ -81,54 +78,60 @@ func (p *pool) wake(ctx context.Context) *fault {
 
 // borrow returns an instance with room for a view. It must be given back.
 func (p *pool) borrow(ctx context.Context, size int, limit time.Duration) (*instance, *fault) {
-	select {
-	case p.places <- struct{}{}: // there mostly is one
-	default:
-		patience := time.NewTimer(limit)
-		defer patience.Stop()
-		select {
-		case p.places <- struct{}{}:
-		case <-p.done:
-			return nil, retired()
-		case <-ctx.Done():
-			return nil, faultf(causeCancelled, "was not asked: %w", context.Cause(ctx))
-		case <-patience.C:
-			return nil, faultf(causeBusy, "was busy with other questions for %v", limit)
-		}
+	patience := time.NewTimer(limit)
+	defer patience.Stop()
+	if f := p.await(ctx, p.places, patience); f != nil {
+		return nil, f
 	}
-	i, f := p.ready(ctx, size)
+	i, f := p.ready(ctx, size, patience)
 	if f != nil {
 		<-p.places
 	}
 	return i, f
 }
 
+// await takes a place, or the turn, if there is one in time.
+func (p *pool) await(ctx context.Context, turn chan struct{}, patience *time.Timer) *fault {
+	select {
+	case turn <- struct{}{}: // there mostly is one
+		return nil
+	default:
+	}
+	select {
+	case turn <- struct{}{}:
+		return nil
+	case <-p.done:
+		return retired()
+	case <-ctx.Done():
+		return faultf(causeCancelled, "was not asked: %w", context.Cause(ctx))
+	case <-patience.C:
+		return faultf(causeBusy, "was busy with other questions for too long")
+	}
+}
+
 func retired() *fault { return faultf(causeCancelled, "was not asked: %w", errRetired) }
 
 // ready returns an instance as the image has it, which is made first if there is none or if it lacks room.
-func (p *pool) ready(ctx context.Context, size int) (*instance, *fault) {
+func (p *pool) ready(ctx context.Context, size int, patience *time.Timer) (*instance, *fault) {
 	img, i, f := p.pick(size)
+	if f == nil && i == nil && img == nil {
+		if f = p.await(ctx, p.turn, patience); f != nil {
+			return nil, f
+		}
+		defer func() { <-p.turn }()
+		img, i, f = p.pick(size) // another may have made one meanwhile
+	}
 	switch {
 	case f != nil || i != nil:
 		return i, f
-	case img != nil:
-		return p.engine.revive(ctx, p.module, img)
+	case img == nil:
+		return p.start(ctx, size)
 	}
-	select {
-	case p.turn <- struct{}{}:
-		defer func() { <-p.turn }()
-	case <-ctx.Done():
-		return nil, faultf(causeCancelled, "was not asked: %w", context.Cause(ctx))
-	}
-	if img, i, f = p.pick(size); f != nil || i != nil { // another has made one meanwhile
-		return i, f
-	} else if img != nil {
-		return p.engine.revive(ctx, p.module, img)
-	}
-	return p.start(ctx, size)
+	defer p.drop(img)
+	return p.engine.revive(ctx, p.module, img)
 }
 
-// pick returns an instance that is ready, or else the image to make one of, or nothing if that lacks room.
+// pick returns an instance that is ready, or else the image to make one of, which must be dropped, or nothing if there is none with room.
 func (p *pool) pick(size int) (*image, *instance, *fault) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -140,9 +143,24 @@ func (p *pool) pick(size int) (*image, *instance, *fault) {
 	case last >= 0:
 		i := p.idle[last]
 		p.idle = p.idle[:last]
-		return p.image, i, nil
+		return nil, i, nil
 	}
+	p.image.holds++
 	return p.image, nil, nil
+}
+
+// drop says that one less needs an image.
+func (p *pool) drop(img *image) {
+	if img == nil {
+		return
+	}
+	p.mu.Lock()
+	img.holds--
+	last := img.holds == 0
+	p.mu.Unlock()
+	if last {
+		img.close()
+	}
 }
 
 // start starts an instance with room for a view of a size, and half as much again, and makes the image.
@@ -155,14 +173,21 @@ func (p *pool) start(ctx context.Context, size int) (*instance, *fault) {
 	if f != nil {
 		return nil, f
 	}
-	p.mu.Lock()
-	old := p.idle
-	p.image, p.idle = i.image, nil
-	p.mu.Unlock()
-	for _, o := range old {
-		o.close(ctx)
-	}
+	i.image.holds = 1
+	p.replace(ctx, i.image)
 	return i, nil
+}
+
+// replace makes an image, or none, the one that instances are made of, and ends those that were made of another. It takes over the caller's hold.
+func (p *pool) replace(ctx context.Context, img *image) {
+	p.mu.Lock()
+	before, idle := p.image, p.idle
+	p.image, p.idle = img, nil
+	p.mu.Unlock()
+	p.drop(before)
+	for _, i := range idle {
+		i.close(ctx)
+	}
 }
 
 // giveBack puts an instance back to its image for the next question. One that is spoilt is closed, and a spare takes its place.
@@ -194,8 +219,10 @@ func (p *pool) makeSpare(ctx context.Context) {
 	}
 	p.making = true
 	img := p.image
+	img.holds++
 	ctx = context.WithoutCancel(ctx)
 	p.spares.Go(func() {
+		defer p.drop(img)
 		i, f := p.engine.revive(ctx, p.module, img)
 		p.mu.Lock()
 		p.making = false
@@ -207,15 +234,7 @@ func (p *pool) makeSpare(ctx context.Context) {
 }
 
 // shed ends the instances that nobody uses and forgets the image: the next question makes them anew.
-func (p *pool) shed(ctx context.Context) {
-	p.mu.Lock()
-	idle := p.idle
-	p.idle, p.image = nil, nil
-	p.mu.Unlock()
-	for _, i := range idle {
-		i.close(ctx)
-	}
-}
+func (p *pool) shed(ctx context.Context) { p.replace(ctx, nil) }
 
 // end lets no more questions in, waits for those in progress, which a deadline bounds, and ends all instances.
 func (p *pool) end(ctx context.Context) {

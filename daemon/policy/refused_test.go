@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -33,6 +34,8 @@ func TestRefusals(t *testing.T) {
 		"only a header":          {[]byte(wasmMagic + coreVersion), "it lacks the export memory"},
 		"cut short":              {plain[:len(plain)/2], "it is damaged"},
 		"a body that is junk":    {with(hostabi.ExportAllocate, []byte{0, 0xff, 0x0b}).assemble(t), "is not known to this host"},
+		"many unknown imports":   {strangers(t, 3_000), "it imports m.f0, m.f1, m.f2, m.f3, m.f4 and 2995 more, which the host does not offer; it offers retinue: log"},
+		"data outside of memory": {guest{data: map[uint32][]byte{8*pageSize - 4: make([]byte, 8)}}.assemble(t), "in its self-test it "},
 		"too big":                {huge, "it has more than 8388608 bytes"},
 		"too big once unpacked":  {packedWith(t, huge), "it has more than 8388608 bytes"},
 		"gzip that ends early":   {packedWith(t, plain)[:40], "it starts like gzip but cannot be unpacked"},
@@ -69,6 +72,15 @@ func TestRefusals(t *testing.T) {
 			}
 		})
 	}
+}
+
+// strangers imports what nobody offers.
+func strangers(t *testing.T, n int) []byte {
+	var g guest
+	for i := range n {
+		g.imports = append(g.imports, hostFunction{module: "m", name: fmt.Sprint("f", i), signature: taking()})
+	}
+	return g.assemble(t)
 }
 
 func packedWith(t *testing.T, wasm []byte) []byte {

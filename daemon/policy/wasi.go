@@ -120,16 +120,21 @@ func clock(w *world, m api.Memory, s []uint64) uint32 {
 	return wrote(m.WriteUint64Le(api.DecodeU32(s[2]), uint64(w.now(api.DecodeU32(s[0])))))
 }
 
-// random fills as much as is asked for, up to the memory's size: the guest pays for what it waits.
+// random fills as much as is asked for, up to the memory's size, and pays for it.
 func random(w *world, m api.Memory, s []uint64) uint32 {
 	buffer, ok := m.Read(api.DecodeU32(s[0]), api.DecodeU32(s[1]))
 	if !ok {
 		return errnoFault
 	}
 	for len(buffer) > 0 {
-		var eight [8]byte
-		binary.LittleEndian.PutUint64(eight[:], w.random())
-		buffer = buffer[copy(buffer, eight[:]):]
+		chunk := buffer[:min(len(buffer), pageSize)]
+		buffer = buffer[len(chunk):]
+		w.tank.charge(len(chunk))
+		for len(chunk) > 0 {
+			var eight [8]byte
+			binary.LittleEndian.PutUint64(eight[:], w.random())
+			chunk = chunk[copy(chunk, eight[:]):]
+		}
 	}
 	return errnoSuccess
 }
@@ -149,7 +154,9 @@ func fdWrite(w *world, m api.Memory, s []uint64) uint32 {
 		if !ok {
 			return errnoFault
 		}
-		w.write(text[:min(len(text), maxOutput)])
+		kept := text[:min(len(text), maxOutput)]
+		w.tank.charge(len(kept))
+		w.write(kept)
 		total += uint64(len(text))
 	}
 	return wrote(writeU32(m, s[3], uint32(min(total, math.MaxUint32))))
@@ -167,6 +174,7 @@ func poll(w *world, m api.Memory, s []uint64) uint32 {
 		return errnoInvalid
 	}
 	count := uint32(0)
+	w.tank.charge(len(in))
 	for ; len(in) > 0; in = in[subscription:] {
 		clear(out[:event])
 		copy(out, in[:8])                // what the guest knows it by

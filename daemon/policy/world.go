@@ -115,6 +115,10 @@ func (w *world) say(level uint32, text []byte) {
 // write takes what the instance prints and keeps it line by line.
 func (w *world) write(text []byte) {
 	for len(text) > 0 {
+		if len(w.said) >= maxLines || w.size >= maxOutput {
+			w.dropped++ // however many lines that were
+			return
+		}
 		head, tail, ended := bytes.Cut(text, []byte{'\n'})
 		room := max(maxLine-len(w.partial), 0)
 		w.partial = append(w.partial, head[:min(len(head), room)]...)

@@ -73,10 +73,10 @@ func TestLengthIsPaid(t *testing.T) {
 // What is added bears names that the module does not use, and what bears the meter's name is refused.
 func TestNamesDoNotClash(t *testing.T) {
 	m := one(nothing, nil)
-	m.Exports = []wasm.Export{{Name: "retinue_meter.fuel", Kind: wasm.KindGlobal}, {Name: "retinue_meter.global.0"}}
+	m.Exports = []wasm.Export{{Name: "retinue_meter.fuel", Kind: wasm.KindGlobal}, {Name: "retinue_meter.global.0"}, {Name: "retinue_meter__.depth"}}
 	binary := m.Bytes()
 	metered := rewrite(t, binary)
-	if want := []Global{{"retinue_meter.global.0_", wasm.I32}}; metered.Fuel != "retinue_meter.fuel_" || metered.Depth != "retinue_meter.depth" || !slices.Equal(metered.Globals, want) {
+	if want := []Global{{"retinue_meter___.global.0", wasm.I32}}; metered.Fuel != "retinue_meter___.fuel" || metered.Depth != "retinue_meter___.depth" || !slices.Equal(metered.Globals, want) {
 		t.Errorf("the names are %q, %q and %v", metered.Fuel, metered.Depth, metered.Globals)
 	}
 	agree(t, binary, call{"f", nil}, call{"retinue_meter.global.0", nil})

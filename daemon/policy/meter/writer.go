@@ -3,6 +3,7 @@ package meter
 import (
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/retinue-sched/retinue/daemon/policy/wasm"
 )
@@ -11,8 +12,9 @@ import (
 type writer struct {
 	*wasm.Module
 	cfg     Config
-	types   []wasm.Signature // appended to those of the module
-	helpers []helper         // functions that are appended, in the order in which they were first needed
+	types   []wasm.Signature  // appended to those of the module
+	typeAt  map[string]uint32 // their indices, by what they are
+	helpers []helper          // functions that are appended, in the order in which they were first needed
 	output  Metered
 }
 
@@ -20,25 +22,27 @@ type writer struct {
 const importedFunctions = 2
 
 func newWriter(m *wasm.Module, cfg Config) *writer {
-	w := &writer{Module: m, cfg: cfg}
+	w := &writer{Module: m, cfg: cfg, typeAt: map[string]uint32{}}
 	w.help(helper{kind: refuel})
-	w.output.Fuel = w.unused("fuel")
-	w.output.Depth = w.unused("depth")
+	prefix := unused(m)
+	w.output.Fuel, w.output.Depth = prefix+"fuel", prefix+"depth"
 	for i, g := range m.Globals {
 		if g.Mutable {
-			w.output.Globals = append(w.output.Globals, Global{Name: w.unused("global." + strconv.Itoa(i)), Type: g.Type})
+			w.output.Globals = append(w.output.Globals, Global{Name: prefix + "global." + strconv.Itoa(i), Type: g.Type})
 		}
 	}
 	return w
 }
 
-// unused returns a name under which the module exports nothing.
-func (w *writer) unused(name string) string {
-	for name = ModuleName + "." + name; ; name += "_" {
-		if _, taken := w.Exported(name); !taken {
-			return name
+// unused returns what the name of no export of the module begins with.
+func unused(m *wasm.Module) string {
+	underscores := 0 // after the meter's name
+	for _, e := range m.Exports {
+		if rest, like := strings.CutPrefix(e.Name, ModuleName); like {
+			underscores = max(underscores, 1+len(rest)-len(strings.TrimLeft(rest, "_")))
 		}
 	}
+	return ModuleName + strings.Repeat("_", underscores) + "."
 }
 
 func (w *writer) fuel() uint32    { return uint32(len(w.Globals)) }
@@ -56,12 +60,13 @@ func (w *writer) function(index uint32) uint32 {
 
 // typeIndex returns the index of a type, which it appends if need be.
 func (w *writer) typeIndex(s wasm.Signature) uint32 {
-	at := slices.IndexFunc(w.types, s.Equal)
-	if at < 0 {
-		at = len(w.types)
-		w.types = append(w.types, s)
+	key := s.String()
+	at, known := w.typeAt[key]
+	if !known {
+		at = uint32(len(w.Types) + len(w.types))
+		w.types, w.typeAt[key] = append(w.types, s), at
 	}
-	return uint32(len(w.Types) + at)
+	return at
 }
 
 // memoryMost returns the most pages that the memory can have.

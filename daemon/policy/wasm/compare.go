@@ -20,20 +20,36 @@ type Want struct {
 	Optional bool
 }
 
-// CompareImports holds what the module needs against what a host offers. There is one sentence for each import that is not met.
+// mostGaps is how many gaps of a kind are named.
+const mostGaps = 5
+
+// CompareImports holds what the module needs against what a host offers. There is one sentence for all that is not offered, and one for each import
+// that is offered as something else, of which the first few are named.
 func (m *Module) CompareImports(offers []Offer) []error {
 	var gaps []error
+	var unknown []string
 	for _, i := range m.Imports {
 		name, typ := i.Module+"."+i.Name, m.Types[i.Type]
 		at := slices.IndexFunc(offers, func(o Offer) bool { return o.Module == i.Module && o.Name == i.Name })
 		switch {
 		case at < 0:
-			gaps = append(gaps, fmt.Errorf("it imports %s, which the host does not offer; it offers %s", printable(name), list(offers)))
-		case !typ.Equal(offers[at].Signature):
+			unknown = append(unknown, printable(name))
+		case !typ.Equal(offers[at].Signature) && len(gaps) < mostGaps:
 			gaps = append(gaps, fmt.Errorf("it imports %s as %v, the host offers it as %v", name, typ, offers[at].Signature))
 		}
 	}
+	if len(unknown) > 0 {
+		gaps = append(gaps, fmt.Errorf("it imports %s, which the host does not offer; it offers %s", some(unknown), list(offers)))
+	}
 	return gaps
+}
+
+// some names the first few, and says how many more there are.
+func some(names []string) string {
+	if more := len(names) - mostGaps; more > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:mostGaps], ", "), more)
+	}
+	return strings.Join(names, ", ")
 }
 
 // CompareExports holds what the module offers against what a host wants. There is one sentence for each export that is missing or

@@ -22,7 +22,7 @@ func FuzzParse(f *testing.F) {
 		runtime.ReadMemStats(&before)
 		m, err := wasm.Parse(b, limits)
 		runtime.ReadMemStats(&after)
-		if took := after.TotalAlloc - before.TotalAlloc; took > 200*uint64(len(b))+64<<10 {
+		if took := after.TotalAlloc - before.TotalAlloc; took > 200*uint64(len(b))+1<<20 { // others in the process may take some, too
 			t.Errorf("%d bytes take %d bytes of memory", len(b), took)
 		}
 		switch {

@@ -4,14 +4,9 @@ import "fmt"
 
 // What the flags of a segment say.
 const (
-	flagPassive  = 1 // or, of elements together with flagExplicit: declared only
-	flagExplicit = 2 // the table or the memory is named
-	flagItems    = 4 // elements are expressions
-
-	// FlagPassive, FlagExplicit and FlagItems are the flags of Element.
-	FlagPassive  = flagPassive
-	FlagExplicit = flagExplicit
-	FlagItems    = flagItems
+	FlagPassive  = 1 // or, of elements together with FlagExplicit: declared only
+	FlagExplicit = 2 // the table or the memory is named
+	FlagItems    = 4 // elements are expressions
 )
 
 func (d *decoder) element(r *reader) Element {
@@ -20,8 +15,8 @@ func (d *decoder) element(r *reader) Element {
 		r.fail(fmt.Errorf("an element segment has the unknown flags 0x%x", e.Flags))
 		return e
 	}
-	if e.Flags&flagPassive == 0 {
-		if e.Flags&flagExplicit != 0 {
+	if e.Flags&FlagPassive == 0 {
+		if e.Flags&FlagExplicit != 0 {
 			e.Table = r.u32()
 		}
 		if uint64(e.Table) >= uint64(len(d.Tables)) {
@@ -29,10 +24,10 @@ func (d *decoder) element(r *reader) Element {
 		}
 		e.Offset = r.expression(&d.refs)
 	}
-	if e.Flags&(flagPassive|flagExplicit) != 0 {
+	if e.Flags&(FlagPassive|FlagExplicit) != 0 {
 		e.Holds = r.byte()
 	}
-	if e.Flags&flagItems != 0 {
+	if e.Flags&FlagItems != 0 {
 		r.each(func() { e.Items = append(e.Items, r.expression(&d.refs)) })
 		return e
 	}
@@ -49,16 +44,16 @@ func (d *decoder) dataSegment(r *reader) Segment {
 	switch {
 	case flags > 2:
 		r.fail(fmt.Errorf("a data segment has the unknown flags 0x%x", flags))
-	case flags&flagExplicit != 0 && r.u32() != 0:
+	case flags&FlagExplicit != 0 && r.u32() != 0:
 		r.fail(errMemories)
 	}
-	if flags&flagPassive == 0 {
+	if flags&FlagPassive == 0 {
 		if len(d.Memories) == 0 {
 			r.fail(fmt.Errorf("a data segment is for a memory, there is none"))
 		}
 		r.expression(&d.refs)
 	}
-	return Segment{Passive: flags&flagPassive != 0, Size: uint32(len(r.bytes(r.u32())))}
+	return Segment{Passive: flags&FlagPassive != 0, Size: uint32(len(r.bytes(r.u32())))}
 }
 
 // code splits the code section into bodies. What is in them is judged later.
