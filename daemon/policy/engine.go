@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
+	"sync"
 
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
@@ -19,7 +17,9 @@ import (
 type engine struct {
 	cfg     Config
 	runtime wazero.Runtime
-	cache   wazero.CompilationCache
+	cache   cache
+	spare   wazero.Runtime                 // the one that plain has made, or nil
+	plain   func() (wazero.Runtime, error) // one without the cache, for what the cache does not take; made when there is need of it
 	meters  *meters
 	worlds  worlds
 	offers  []hostFunction
@@ -32,6 +32,8 @@ type module struct {
 	answers     [hostabi.HookRelease + 1]bool
 	projections [hostabi.HookRelease + 1]hostabi.Projection
 	code        wazero.CompiledModule
+	runtime     wazero.Runtime
+	uncached    error    // why the cache does not keep the code, or nil
 	fuel        string   // the exported global with what is left of it
 	globals     []string // the exported globals that change, but for those of the meter
 	voice       *voice
@@ -44,52 +46,56 @@ func newEngine(cfg Config, m *meters) (*engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	runtimeConfig := wazero.NewRuntimeConfig()
+	config := wazero.NewRuntimeConfig()
 	if cfg.Interpreter {
-		runtimeConfig = wazero.NewRuntimeConfigInterpreter()
+		config = wazero.NewRuntimeConfigInterpreter()
 	}
-	runtimeConfig = runtimeConfig.
-		WithMemoryLimitPages(uint32(cfg.MemoryLimit / pageSize)).
-		WithCoreFeatures(api.CoreFeaturesV2).
-		WithCompilationCache(cache)
-	e := &engine{cfg: cfg, meters: m, cache: cache, runtime: wazero.NewRuntimeWithConfig(ctx, runtimeConfig), offers: offers()}
-	if err := e.worlds.offer(ctx, e.runtime, e.offers); err != nil {
-		return nil, errors.Join(err, e.close(ctx))
+	config = config.WithMemoryLimitPages(uint32(cfg.MemoryLimit / pageSize)).WithCoreFeatures(api.CoreFeaturesV2)
+	e := &engine{cfg: cfg, meters: m, cache: cache, offers: offers()}
+	e.plain = sync.OnceValues(func() (_ wazero.Runtime, err error) {
+		e.spare, err = e.newRuntime(ctx, config)
+		return e.spare, err
+	})
+	if e.runtime, err = e.newRuntime(ctx, config.WithCompilationCache(cache.CompilationCache)); err != nil {
+		return nil, errors.Join(err, e.cache.Close(ctx))
 	}
 	return e, nil
 }
 
-// close ends all instances and forgets all modules.
-func (e *engine) close(ctx context.Context) error {
-	return errors.Join(e.runtime.Close(ctx), e.cache.Close(ctx))
+func (e *engine) newRuntime(ctx context.Context, config wazero.RuntimeConfig) (wazero.Runtime, error) {
+	r := wazero.NewRuntimeWithConfig(ctx, config)
+	if err := e.worlds.offer(ctx, r, e.offers); err != nil {
+		return nil, errors.Join(err, r.Close(ctx))
+	}
+	return r, nil
 }
 
-// openCache opens the cache in a folder, which it makes. What is in it is run, so nobody else may write there.
-func openCache(dir string) (wazero.CompilationCache, error) {
-	if dir == "" {
-		return wazero.NewCompilationCache(), nil
+// close ends all instances and forgets all modules.
+func (e *engine) close(ctx context.Context) error {
+	var err error
+	if e.spare != nil {
+		err = e.spare.Close(ctx)
 	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("making the cache for compiled policies: %w", err)
+	return errors.Join(err, e.runtime.Close(ctx), e.cache.Close(ctx))
+}
+
+// code compiles a metered module. If the cache does not take the code, or gives back what is none, it is compiled without it.
+func (e *engine) code(ctx context.Context, metered []byte) (*module, error) {
+	code, err := e.runtime.CompileModule(ctx, metered)
+	if err == nil {
+		return &module{code: code, runtime: e.runtime, uncached: e.cache.record()}, nil
 	}
-	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		info, err := entry.Info()
-		if err == nil && info.Mode().Perm()&0o022 != 0 {
-			return fmt.Errorf("others may write to %s, and what it holds is run: chmod go-w it, or name another folder", path)
-		}
-		return err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("opening the cache for compiled policies: %w", err)
+	if e.cache.dir == "" {
+		return nil, err
 	}
-	cache, err := wazero.NewCompilationCacheWithDir(dir)
-	if err != nil {
-		return nil, fmt.Errorf("opening the cache for compiled policies: %w", err)
+	plain, plainErr := e.plain()
+	if plainErr != nil {
+		return nil, plainErr
 	}
-	return cache, nil
+	if code, plainErr = plain.CompileModule(ctx, metered); plainErr != nil {
+		return nil, plainErr // it is the module
+	}
+	return &module{code: code, runtime: plain, uncached: err}, nil
 }
 
 // compile is the one place where a module's bytes become code. It cannot be broken off.
@@ -98,13 +104,13 @@ func (e *engine) compile(ctx context.Context, c checked) (*module, error) {
 	if err != nil {
 		return nil, fmt.Errorf("it cannot be metered: %w", err)
 	}
-	code, err := e.runtime.CompileModule(ctx, metered.Wasm)
+	m, err := e.code(ctx, metered.Wasm)
 	if err != nil {
 		return nil, fmt.Errorf("it does not compile: %w", err)
 	}
-	m := &module{code: code, fuel: metered.Fuel, projections: c.projections, Module: Module{
+	m.fuel, m.projections, m.Module = metered.Fuel, c.projections, Module{
 		Name: c.manifest.Name, Digest: c.digest, Version: c.manifest.Version, Description: c.manifest.Description, Size: c.parsed.Size,
-	}}
+	}
 	for _, g := range metered.Globals {
 		m.globals = append(m.globals, g.Name)
 	}

@@ -100,7 +100,7 @@ func (i *instance) make(ctx context.Context, m *module) (guest api.Module, err e
 	// Without a name instances do not clash; without start functions nothing runs before the world is there.
 	config := wazero.NewModuleConfig().WithName("").WithStartFunctions()
 	ctx = experimental.WithMemoryAllocator(ctx, experimental.MemoryAllocatorFunc(i.allocate))
-	return i.engine.runtime.InstantiateModule(ctx, m.code, config)
+	return m.runtime.InstantiateModule(ctx, m.code, config)
 }
 
 // close ends the instance. Nothing of it may be used after that.

@@ -77,6 +77,9 @@ func (l *library) load(ctx context.Context, name string, wasm []byte, shipped bo
 	if err := checkName(name); err != nil {
 		return Module{}, refused(name, err)
 	}
+	if err := l.roomFor(name); err != nil {
+		return Module{}, err
+	}
 	if s, there := modules.Named(name); there && s.Digest != c.digest {
 		return Module{}, fmt.Errorf("loading policy %s: the name is that of a shipped policy: load it under another", name)
 	}
@@ -84,6 +87,19 @@ func (l *library) load(ctx context.Context, name string, wasm []byte, shipped bo
 		return Module{}, err
 	}
 	return l.name(ctx, name, c.digest)
+}
+
+// namesEach is how many names there may be for each module that may be.
+const namesEach = 4
+
+// roomFor refuses a name that is one too many.
+func (l *library) roomFor(name string) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if _, there := l.names[name]; !there && len(l.names) >= namesEach*l.engine.cfg.Modules {
+		return fmt.Errorf("loading policy %s: %d names are taken already, the most that may be: load it under one of them", name, len(l.names))
+	}
+	return nil
 }
 
 // refused says which module is refused, and why.
@@ -142,7 +158,8 @@ func (l *library) compiled(ctx context.Context, name string, c checked, shipped 
 // nobody gets what comes of it.
 func (l *library) compile(ctx context.Context, p *pending, c checked, shipped bool) {
 	l.turn <- struct{}{}
-	defer func() { <-l.turn }()
+	giveTurn := sync.OnceFunc(func() { <-l.turn })
+	defer giveTurn()
 	if l.isClosed() {
 		l.settle(ctx, p, c.digest, nil, errClosed)
 		return
@@ -151,6 +168,7 @@ func (l *library) compile(ctx context.Context, p *pending, c checked, shipped bo
 	limit := l.engine.cfg.CompileTimeout
 	late := time.AfterFunc(limit, func() {
 		l.settle(ctx, p, c.digest, nil, refused(p.name, fmt.Errorf("%w: more than %v", errSlow, limit)))
+		giveTurn() // others need not wait for what nobody gets
 	})
 	defer late.Stop()
 	m, err := l.engine.compile(ctx, c)
@@ -161,6 +179,10 @@ func (l *library) compile(ctx context.Context, p *pending, c checked, shipped bo
 		if f := l.engine.try(ctx, m, noSettings); f != nil {
 			err = fmt.Errorf("in its self-test it %w", f)
 		}
+	}
+	if m != nil && m.uncached != nil {
+		l.log.LogAttrs(ctx, slog.LevelWarn, "compiled policy not cached: it is compiled again at the next start", slog.String("policy", p.name),
+			slog.String("cache", l.engine.cfg.CacheDir), slog.Any("error", m.uncached))
 	}
 	if err != nil {
 		l.settle(ctx, p, c.digest, nil, refused(p.name, err))

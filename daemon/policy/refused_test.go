@@ -118,8 +118,16 @@ func TestNamesAreChecked(t *testing.T) {
 	if m, againErr := h.Load(t.Context(), "again", plain); againErr != nil || m.Name != "again" {
 		t.Errorf("the same again: %+v, %v", m, againErr)
 	}
+	for n := range namesEach - 2 {
+		if _, err = h.Load(t.Context(), fmt.Sprint("name", n), plain); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err = h.Load(t.Context(), "another", plain); err == nil || !strings.Contains(err.Error(), "4 names are taken already") {
+		t.Errorf("a name too many: %v", err)
+	}
 	_, _, err = h.Bind(t.Context(), "shop/a", Binding{Policy: "their"})
-	if !errors.Is(err, ErrUnknown) || !strings.Contains(err.Error(), "there are again, direct, elastic, mine") {
+	if !errors.Is(err, ErrUnknown) || !strings.Contains(err.Error(), "there are again, direct, elastic, mine, name0, name1") {
 		t.Errorf("an unknown policy: %v", err)
 	}
 }

@@ -22,6 +22,7 @@ type judge struct {
 	loops  int // all of them
 	inside int // loops that are open
 	joins  int
+	edges  int
 }
 
 // frame is a block that is open.
@@ -72,6 +73,8 @@ func (j *judge) total() error {
 	s := &j.Shape
 	s.FunctionBlocks, s.FunctionTargets = max(s.FunctionBlocks, j.blocks), max(s.FunctionTargets, j.labels)
 	s.FunctionMoves, s.FunctionLoops, s.FunctionJoins = max(s.FunctionMoves, j.moves), max(s.FunctionLoops, j.loops), max(s.FunctionJoins, j.joins)
+	s.FunctionEdges = max(s.FunctionEdges, j.edges)
+	s.ModuleEdges += j.edges
 	s.ModuleJoins += j.joins
 	s.ModuleBlocks += j.blocks
 	s.ModuleTargets += j.labels
@@ -84,6 +87,7 @@ func (j *judge) total() error {
 		{s.ModuleTargets, j.limits.ModuleTargets, "targets of br_table"},
 		{s.ModuleMoves, j.limits.ModuleMoves, "values that calls and branches carry"},
 		{s.ModuleJoins, j.limits.ModuleJoins, joins},
+		{s.ModuleEdges, j.limits.ModuleEdges, edges},
 	} {
 		if sum.figure > sum.limit {
 			return fmt.Errorf("its functions up to %s have %d %s, more than the limit of %d: leave out what is not used",
@@ -236,8 +240,14 @@ func (j *judge) branch() error {
 		}
 		carried += j.frames[len(j.frames)-1-int(label)].carry
 	}
+	if j.edges += int(j.locals) * len(targets); j.edges > j.limits.FunctionEdges {
+		return j.tooMuch(edges, j.edges, j.limits.FunctionEdges)
+	}
 	return j.move(carried)
 }
+
+// edges is what FunctionEdges counts, for people.
+const edges = "values that branches may bring (locals times targets)"
 
 func (j *judge) callee() error {
 	if err := j.within("function", uint64(j.walk.Index), uint64(j.functionCount())); err != nil {

@@ -19,6 +19,8 @@ type Limits struct {
 	ModuleMoves     int // of all functions
 	FunctionJoins   int // see Shape.FunctionJoins
 	ModuleJoins     int // of all functions
+	FunctionEdges   int // see Shape.FunctionEdges
+	ModuleEdges     int // of all functions
 
 	MemoryPages  uint32 // that its memory may start with
 	TableEntries uint32 // that its table may start with
@@ -45,6 +47,8 @@ func DefaultLimits() Limits {
 		ModuleMoves:     4 << 20,
 		FunctionJoins:   65_536,
 		ModuleJoins:     4 << 20,
+		FunctionEdges:   262_144,
+		ModuleEdges:     8 << 20,
 		MemoryPages:     1_024,
 		TableEntries:    64 << 10,
 		Entries:         20_000,
@@ -70,5 +74,9 @@ type Shape struct {
 	// longer than anybody waits.
 	FunctionJoins int
 	ModuleJoins   int
+	// FunctionEdges counts what may come to a block with a branch: all local variables, with every branch. 26,000 branches in a function with 900
+	// locals keep a compiler busy for 12 seconds.
+	FunctionEdges int
+	ModuleEdges   int
 	Instructions  int // of all functions
 }

@@ -95,22 +95,23 @@ func oversized() map[string]refusal {
 	table := Block(Nothing, I32(0), BrTable(labels...))
 	wide := slices.Repeat([]wasm.ValueType{wasm.I32}, 200)
 	return map[string]refusal{
-		"too big":            {make([]byte, 8<<20+1), "it has more than 8388608 bytes, the limit for a module"},
-		"too much memory":    {Module{Memory: &wasm.Bounds{Least: 1_025}}.Bytes(), "it starts with 1025 pages of memory, more than the limit of 1024 (67108864 bytes)"},
-		"too big a table":    {Module{Table: &wasm.Bounds{Least: 1 << 27}}.Bytes(), "it has a table of 134217728 entries, more than the limit of 65536"},
-		"too many functions": {Module{Functions: make([]Function, 5_001)}.Bytes(), "it has 5001 functions, more than the limit of 5000: leave out what is not used"},
-		"too many results":   {Module{Types: []wasm.Signature{{Results: wide}}}.Bytes(), "a type has 200 results, more than the limit of 128"},
-		"a huge body":        {named(function(0, repeat(70_000, I32(1), Drop))).Bytes(), "its function 0 (main.decide) at offset 0x22 has a body of 210001 bytes, more than the limit of 131072: split it"},
-		"many locals":        {function(1_001).Bytes(), "has 1001 locals, more than the limit of 1000: split it"},
-		"endless locals":     {raw(10, slices.Concat([]byte{1}, Sized(slices.Concat(U32(1), U32(1<<32-1), []byte{wasm.I32, 0x0b})))...).With(Function{}).Bytes(), "has 4294967295 locals"},
-		"10,000 ifs inside":  {function(0, nested(10_000, func(in []byte) []byte { return Code(I32(1), If(Nothing, in)) })).Bytes(), "has 1025 blocks inside of each other"},
-		"10,000 blocks":      {function(0, repeat(10_000, Block(Nothing))).Bytes(), "has 4097 blocks at offset"},
-		"2,000 loops":        {function(0, repeat(2_000, Loop(Nothing))).Bytes(), "has 1025 loops at offset"},
-		"loops and locals":   {function(990, nested(60, func(in []byte) []byte { return Loop(Nothing, in) })).Bytes(), "values that come together at blocks"},
-		"a br_table bomb":    {function(0, repeat(100, table)).Bytes(), "has 5000 targets of br_table at offset"},
-		"a big br_table":     {function(0, Block(Nothing, I32(0), BrTable(make([]int, 3_000)...))).Bytes(), "has 2999 targets in one br_table at offset"},
-		"a call bomb":        {Module{Functions: []Function{{Signature: wasm.Signature{Params: wide[:128], Results: wide[:128]}, Code: repeat(1_000, Call(0))}}}.Bytes(), "has 131328 values that calls and branches carry"},
-		"branches in all":    {Module{Functions: slices.Repeat([]Function{{Code: repeat(4, table)}}, 70)}.Bytes(), "have 264000 targets of br_table, more than the limit of 262144"},
+		"too big":             {make([]byte, 8<<20+1), "it has more than 8388608 bytes, the limit for a module"},
+		"too much memory":     {Module{Memory: &wasm.Bounds{Least: 1_025}}.Bytes(), "it starts with 1025 pages of memory, more than the limit of 1024 (67108864 bytes)"},
+		"too big a table":     {Module{Table: &wasm.Bounds{Least: 1 << 27}}.Bytes(), "it has a table of 134217728 entries, more than the limit of 65536"},
+		"too many functions":  {Module{Functions: make([]Function, 5_001)}.Bytes(), "it has 5001 functions, more than the limit of 5000: leave out what is not used"},
+		"too many results":    {Module{Types: []wasm.Signature{{Results: wide}}}.Bytes(), "a type has 200 results, more than the limit of 128"},
+		"a huge body":         {named(function(0, repeat(70_000, I32(1), Drop))).Bytes(), "its function 0 (main.decide) at offset 0x22 has a body of 210001 bytes, more than the limit of 131072: split it"},
+		"many locals":         {function(1_001).Bytes(), "has 1001 locals, more than the limit of 1000: split it"},
+		"endless locals":      {raw(10, slices.Concat([]byte{1}, Sized(slices.Concat(U32(1), U32(1<<32-1), []byte{wasm.I32, 0x0b})))...).With(Function{}).Bytes(), "has 4294967295 locals"},
+		"10,000 ifs inside":   {function(0, nested(10_000, func(in []byte) []byte { return Code(I32(1), If(Nothing, in)) })).Bytes(), "has 1025 blocks inside of each other"},
+		"10,000 blocks":       {function(0, repeat(10_000, Block(Nothing))).Bytes(), "has 4097 blocks at offset"},
+		"2,000 loops":         {function(0, repeat(2_000, Loop(Nothing))).Bytes(), "has 1025 loops at offset"},
+		"branches and locals": {function(900, Block(Nothing, bytes.Repeat(slices.Concat(Get(0), BrIf(0)), 400))).Bytes(), "values that branches may bring (locals times targets)"},
+		"loops and locals":    {function(990, nested(60, func(in []byte) []byte { return Loop(Nothing, in) })).Bytes(), "values that come together at blocks"},
+		"a br_table bomb":     {function(0, repeat(100, table)).Bytes(), "has 5000 targets of br_table at offset"},
+		"a big br_table":      {function(0, Block(Nothing, I32(0), BrTable(make([]int, 3_000)...))).Bytes(), "has 2999 targets in one br_table at offset"},
+		"a call bomb":         {Module{Functions: []Function{{Signature: wasm.Signature{Params: wide[:128], Results: wide[:128]}, Code: repeat(1_000, Call(0))}}}.Bytes(), "has 131328 values that calls and branches carry"},
+		"branches in all":     {Module{Functions: slices.Repeat([]Function{{Code: repeat(4, table)}}, 70)}.Bytes(), "have 264000 targets of br_table, more than the limit of 262144"},
 	}
 }
 
@@ -205,7 +206,7 @@ func TestModuleIsRead(t *testing.T) {
 	}
 	want := wasm.Shape{
 		Body: 17, Nesting: 2, Locals: 1, Targets: 2, FunctionTargets: 2, ModuleTargets: 2, FunctionBlocks: 3, ModuleBlocks: 3, FunctionLoops: 2,
-		FunctionJoins: 3, ModuleJoins: 3, Instructions: 9,
+		FunctionJoins: 3, ModuleJoins: 3, FunctionEdges: 3, ModuleEdges: 3, Instructions: 9,
 	}
 	if m.Shape != want {
 		t.Errorf("shape %+v, want %+v", m.Shape, want)
