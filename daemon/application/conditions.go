@@ -28,6 +28,7 @@ const (
 	reasonMaximum     = "AtMaximum"
 	reasonLifetime    = "LifetimeSpent"
 	reasonCapacity    = "WaitingForCapacity"
+	reasonUnwanted    = "NothingWanted"
 )
 
 // judge brings the conditions up to date. Since is when a condition was first found to be as it is.
@@ -124,7 +125,7 @@ func (a *Application) limited() Condition {
 	if a.stopped {
 		return Condition{Type: Limited, Reason: reasonStopped, Text: "the application has stopped"}
 	}
-	for _, look := range []func() (reason, text string){a.unlisted, a.refused, a.backingOff, a.unscheduled, a.faulty, a.bounded, a.waiting} {
+	for _, look := range []func() (reason, text string){a.unlisted, a.refused, a.backingOff, a.unscheduled, a.faulty, a.bounded, a.waiting, a.unwanted} {
 		if reason, text := look(); reason != "" {
 			return Condition{Type: Limited, True: true, Reason: reason, Text: text}
 		}
@@ -210,6 +211,18 @@ func (a *Application) bounded() (reason, text string) {
 		}
 		if most := a.cfg.MaxLifetime; most > 0 && live < a.wanted(p) && a.alloc.Created() >= most {
 			return reasonLifetime, fmt.Sprintf("as many executors were created as the application may ever have (%d)", most)
+		}
+	}
+	return "", ""
+}
+
+// unwanted says that tasks wait for executors that nobody wants.
+func (a *Application) unwanted() (reason, text string) {
+	for i := range a.cfg.Profiles {
+		p := &a.cfg.Profiles[i]
+		if queued := a.book.Demand(p.ID).Queued; queued > 0 && a.cfg.Mode == Follow && !p.Dynamic.Enabled && a.wanted(p) == 0 && a.store.Counts(p.ID).Live() == 0 {
+			return reasonUnwanted, fmt.Sprintf("profile %s: its target is 0, nothing raises it, and tasks wait (%d): "+
+				"scale it, enable dynamicAllocation, or use mode scale", p.Name, queued)
 		}
 	}
 	return "", ""
