@@ -5,8 +5,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/selection"
 
 	"github.com/retinue-sched/retinue/daemon/snapshot"
 )
@@ -49,18 +47,9 @@ func Name(app string, incarnation uint32, id snapshot.ID) string {
 	return app + "-i" + strconv.FormatUint(uint64(incarnation), 10) + "-exec-" + strconv.FormatUint(uint64(id), 10)
 }
 
-// Selector is a label selector for the executor pods of all applications.
-func Selector() string {
-	var s labels.Requirements
-	for _, key := range []string{LabelApp, LabelExecutor} {
-		r, err := labels.NewRequirement(key, selection.Exists, nil)
-		if err != nil {
-			panic("pod: a constant label key is not valid: " + err.Error())
-		}
-		s = append(s, *r)
-	}
-	return labels.NewSelector().Add(s...).String()
-}
+// Selector is a label selector for the executor pods of all applications. It asks for one label alone: with each further one that it asked for,
+// there would be one more that nobody may take from a pod without making it invisible.
+func Selector() string { return LabelApp }
 
 // SelectorOf is a label selector for the executor pods of one application.
 func SelectorOf(app string) string { return LabelApp + "=" + app + "," + LabelExecutor }

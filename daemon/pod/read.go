@@ -26,12 +26,51 @@ type Seen struct {
 	Pod         snapshot.Observation
 }
 
-// Read says what a pod shows of its executor. A pod whose labels do not name one is an error; nothing else is. The executor's own container is
-// the one of the given name, or else (also if the name is empty) the one that Build noted, or "executor", or the first.
+// Read says what a pod shows of its executor: who it is, by its labels, and its State. A pod whose labels do not name one is an error; nothing
+// else is.
+func Read(p *corev1.Pod, container string) (Seen, error) {
+	seen, err := named(p)
+	if err != nil {
+		return Seen{}, err
+	}
+	o := State(p, container)
+	o.ID, o.Profile = seen.Pod.ID, seen.Pod.Profile
+	seen.Pod = o
+	return seen, nil
+}
+
+// State says what a pod shows apart from who it is: an observation without ID and profile. The executor's own container is the one of the given
+// name, or else (also if the name is empty) the one that Build noted, or "executor", or the first.
 //
 // An executor has ended when its own container has, whatever still runs beside it; a container that fails beside it ends it as well. A pod that
 // is being deleted and has not ended is Terminating.
-func Read(p *corev1.Pod, container string) (Seen, error) {
+func State(p *corev1.Pod, container string) snapshot.Observation {
+	version, _ := strconv.ParseUint(p.ResourceVersion, 10, 64) // 0, unknown, where a cluster does not count
+	own := ownStatus(p, container)
+	o := snapshot.Observation{
+		Phase:    phase(p, own),
+		Name:     bounded(p.Name, maxName),
+		UID:      bounded(string(p.UID), maxReason),
+		Version:  snapshot.Version(version),
+		Node:     bounded(p.Spec.NodeName, maxName),
+		Zone:     bounded(cmp.Or(p.Labels[labelZone], p.Spec.NodeSelector[labelZone]), maxName),
+		Capacity: bounded(cmp.Or(p.Labels[labelCapacity], p.Spec.NodeSelector[labelCapacity]), maxName),
+		Deleting: p.DeletionTimestamp != nil,
+	}
+	if own != nil {
+		o.Restarts = uint32(max(own.RestartCount, 0)) //nolint:gosec // a count that is not negative
+	}
+	switch {
+	case o.Phase == snapshot.Pending:
+		o.Wait, o.WaitText = wait(p)
+	case o.Phase.Terminal() || o.Phase == snapshot.Terminating:
+		o.Exit = exit(p, own)
+	}
+	return o
+}
+
+// named says whom a pod's labels name.
+func named(p *corev1.Pod) (Seen, error) {
 	id, err := number(p, LabelExecutor, 64)
 	if err != nil {
 		return Seen{}, err
@@ -51,30 +90,8 @@ func Read(p *corev1.Pod, container string) (Seen, error) {
 	if id == 0 {
 		return Seen{}, fmt.Errorf("reading pod %s: label %s is 0; executors count from 1", bounded(p.Name, maxName), LabelExecutor)
 	}
-	version, _ := strconv.ParseUint(p.ResourceVersion, 10, 64) // 0, unknown, where a cluster does not count
-	own := ownStatus(p, container)
-	o := snapshot.Observation{
-		ID:       snapshot.ID(id),
-		Profile:  snapshot.Profile(profile),
-		Phase:    phase(p, own),
-		Name:     bounded(p.Name, maxName),
-		UID:      bounded(string(p.UID), maxReason),
-		Version:  snapshot.Version(version),
-		Node:     bounded(p.Spec.NodeName, maxName),
-		Zone:     bounded(cmp.Or(p.Labels[labelZone], p.Spec.NodeSelector[labelZone]), maxName),
-		Capacity: bounded(cmp.Or(p.Labels[labelCapacity], p.Spec.NodeSelector[labelCapacity]), maxName),
-		Deleting: p.DeletionTimestamp != nil,
-	}
-	if own != nil {
-		o.Restarts = uint32(max(own.RestartCount, 0)) //nolint:gosec // a count that is not negative
-	}
-	switch {
-	case o.Phase == snapshot.Pending:
-		o.Wait, o.WaitText = wait(p)
-	case o.Phase.Terminal() || o.Phase == snapshot.Terminating:
-		o.Exit = exit(p, own)
-	}
-	return Seen{App: app, Incarnation: uint32(incarnation), Pod: o}, nil //nolint:gosec // parsed with 32 bits
+	who := snapshot.Observation{ID: snapshot.ID(id), Profile: snapshot.Profile(profile)}
+	return Seen{App: app, Incarnation: uint32(incarnation), Pod: who}, nil //nolint:gosec // parsed with 32 bits
 }
 
 func number(p *corev1.Pod, label string, bits int) (uint64, error) {

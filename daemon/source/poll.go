@@ -68,23 +68,20 @@ func (f *Feed) untilNext(ctx context.Context) bool {
 // relist lists and delivers once.
 func (f *Feed) relist(ctx context.Context) error {
 	known := f.begin()
-	l := Listing{apps: map[string]*listed{}, lives: map[uint32]struct{}{}}
-	text, err := f.cfg.Cluster.List(ctx, f.query, func(p *corev1.Pod) { f.add(ctx, &l, p) })
+	var looks []look
+	text, err := f.cfg.Cluster.List(ctx, f.query, func(p *corev1.Pod) { looks = append(looks, f.look(p)) })
 	f.m.listed(ctx, err)
 	if err != nil {
 		return err
 	}
-	l.Version = number(text)
-	if l.Version != 0 && l.Version < known {
+	version := number(text)
+	if version != 0 && version < known {
 		return errStale
-	}
-	for _, in := range l.apps {
-		slices.SortFunc(in.pods, byExecutor)
-		slices.SortFunc(in.foreign, func(a, b application.ForeignPod) int { return cmp.Compare(a.Name, b.Name) })
 	}
 	f.sign()
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	l := f.gather(ctx, version, looks)
 	f.tellForeign(ctx, f.census.begin(&l))
 	f.list = mark{number: f.list.number + 1, version: l.Version, text: text}
 	f.newest = max(f.newest, l.Version)
@@ -98,27 +95,42 @@ func (f *Feed) relist(ctx context.Context) error {
 	return nil
 }
 
-func (f *Feed) add(ctx context.Context, l *Listing, p *corev1.Pod) {
-	seen, err := pod.Read(p, "")
-	if err != nil {
-		f.ignore(ctx, p, err)
+// gather makes a list of what was looked at. f.mu must be held: what a watch has shown while the list came belongs to what is known.
+func (f *Feed) gather(ctx context.Context, version snapshot.Version, looks []look) Listing {
+	l := Listing{Version: version, apps: map[string]*listed{}, lives: map[uint32]struct{}{}}
+	for i := range looks {
+		f.recognise(ctx, &looks[i])
+		f.add(ctx, &l, &looks[i])
+	}
+	f.roll.listed(version, looks)
+	for _, in := range l.apps {
+		slices.SortFunc(in.pods, byExecutor)
+		slices.SortFunc(in.foreign, func(a, b application.ForeignPod) int { return cmp.Compare(a.Name, b.Name) })
+	}
+	return l
+}
+
+func (f *Feed) add(ctx context.Context, l *Listing, at *look) {
+	if at.err != nil {
+		f.ignore(ctx, at)
 		return
 	}
+	seen := &at.seen
 	l.lives[seen.Incarnation] = struct{}{}
 	in := l.of(seen.App)
-	if whose := f.cfg.Owner.Whose(p); whose != "" {
-		in.foreign = append(in.foreign, application.ForeignPod{Name: seen.Pod.Name, Whose: whose})
+	if at.whose != "" {
+		in.foreign = append(in.foreign, application.ForeignPod{Name: seen.Pod.Name, Whose: at.whose})
 		return
 	}
 	in.pods = append(in.pods, seen.Pod)
 }
 
 // ignore leaves a pod out that does not name an executor.
-func (f *Feed) ignore(ctx context.Context, p *corev1.Pod, err error) {
-	if f.unreadable.first(p.UID) {
+func (f *Feed) ignore(ctx context.Context, at *look) {
+	if f.unreadable.first(at.seen.Pod.UID) {
 		f.m.unread.Add(ctx, 1, f.m.here)
 		f.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "a pod with our labels is left out",
-			slog.String("namespace", f.cfg.Namespace), slog.String("error", err.Error()))
+			slog.String("namespace", f.cfg.Namespace), slog.String("error", at.err.Error()))
 	}
 }
 
@@ -127,6 +139,7 @@ func (f *Feed) begin() snapshot.Version {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.meanwhile, f.listing = nil, true
+	f.roll.begin()
 	return f.newest
 }
 

@@ -6,7 +6,8 @@
 //   - after a list, no event that the list already contains;
 //   - whatever a watch loses, the next list repairs: there is one at the start, after each watch that broke, and from time to time;
 //   - a watch that is silent for too long is taken for dead, whatever the connection says;
-//   - a pod that is not the owner's is never shown as an executor: it is told of by name, counted and left alone;
+//   - a pod that was seen as the owner's stays the executor that it was until it is gone, whatever its labels say later: an edit is told of, once;
+//   - any other pod that is not the owner's is never shown as an executor: it is told of by name, counted and left alone;
 //   - a pod that does not name an executor is left out; it spoils nothing for others.
 //
 // One Feed serves all applications of a namespace. What it gives away is small and shares no memory with the pods that it came from.
@@ -25,7 +26,6 @@ import (
 	"time"
 
 	"go.opentelemetry.io/otel/metric"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/retinue-sched/retinue/daemon/application"
 	"github.com/retinue-sched/retinue/daemon/cluster"
@@ -147,6 +147,7 @@ type Feed struct {
 	listing    bool
 	meanwhile  []sighting // of foreign pods, while a list is under way
 	unreadable unreadable
+	roll       roll
 
 	census census
 	alive  atomic.Pointer[time.Time] // the last sign of life of the cluster; nil before the first list
@@ -172,6 +173,7 @@ func New(cfg Config) (*Feed, error) {
 		query:  cluster.Query{Namespace: cfg.Namespace, Selector: selector()},
 		wanted: make(chan struct{}, 1),
 		fresh:  make(chan struct{}, 1),
+		roll:   roll{}, unreadable: unreadable{},
 	}
 	var err error
 	if f.m, err = newInstruments(cfg.Meter, cfg.Namespace, f.Age, f.census.strangers); err != nil {
@@ -229,23 +231,15 @@ func byExecutor(a, b snapshot.Observation) int {
 	return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(a.Name, b.Name))
 }
 
-// unreadable remembers pods that were complained of, so that each is complained of once.
-type unreadable struct {
-	mu   sync.Mutex
-	seen map[types.UID]struct{}
-}
+// unreadable remembers pods that were complained of, by UID, so that each is complained of once.
+type unreadable map[string]struct{}
 
 const maxUnreadable = 256
 
-func (u *unreadable) first(uid types.UID) bool {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if _, ok := u.seen[uid]; ok || len(u.seen) >= maxUnreadable {
+func (u unreadable) first(uid string) bool {
+	if _, ok := u[uid]; ok || len(u) >= maxUnreadable {
 		return false
 	}
-	if u.seen == nil {
-		u.seen = map[types.UID]struct{}{}
-	}
-	u.seen[uid] = struct{}{}
+	u[uid] = struct{}{}
 	return true
 }

@@ -7,7 +7,6 @@ import (
 
 	"github.com/retinue-sched/retinue/daemon/application"
 	"github.com/retinue-sched/retinue/daemon/cluster"
-	"github.com/retinue-sched/retinue/daemon/pod"
 	"github.com/retinue-sched/retinue/daemon/snapshot"
 )
 
@@ -121,14 +120,15 @@ func (f *Feed) take(ctx context.Context, ev cluster.Event) {
 	if ev.Pod == nil || v != 0 && v <= f.list.version {
 		return
 	}
-	seen, err := pod.Read(ev.Pod, "")
-	if err != nil {
-		f.ignore(ctx, ev.Pod, err)
+	at := f.look(ev.Pod)
+	f.recognise(ctx, &at)
+	if at.err != nil {
+		f.ignore(ctx, &at)
 		return
 	}
-	o, gone := seen.Pod, ev.Kind == cluster.Deleted
-	if whose := f.cfg.Owner.Whose(ev.Pod); whose != "" {
-		s := sighting{seen.App, seen.Incarnation, application.ForeignPod{Name: o.Name, Whose: whose}, v, gone}
+	seen, o, gone := &at.seen, at.seen.Pod, ev.Kind == cluster.Deleted
+	if at.whose != "" {
+		s := sighting{seen.App, seen.Incarnation, application.ForeignPod{Name: o.Name, Whose: at.whose}, v, gone}
 		if f.listing {
 			f.meanwhile = append(f.meanwhile, s)
 		}
@@ -137,6 +137,7 @@ func (f *Feed) take(ctx context.Context, ev cluster.Event) {
 	}
 	f.census.ours(seen.Incarnation, o.Name)
 	if gone {
+		f.roll.left(o.UID, f.listing)
 		o.Phase, o.Wait, o.WaitText = snapshot.Deleted, snapshot.WaitNone, ""
 	}
 	f.cfg.Sink.Observed(seen.App, o)
