@@ -95,8 +95,8 @@ func (s *applicationService) create(ctx context.Context, key runner.Key, def *sp
 // the definition names it only once it decides, so that an update that was cut short can be made again. The caller has the turn.
 func (s *applicationService) update(ctx context.Context, m *runner.Member, def *spec.Application) error {
 	before := m.Definition()
-	if def.Binding == before.Binding {
-		return s.configure(ctx, m, def)
+	if def.Binding == before.Binding && def.Binding.Policy == "" {
+		return s.keep(ctx, m, def)
 	}
 	if err := s.try(ctx, def.Binding); err != nil {
 		return err
@@ -109,6 +109,20 @@ func (s *applicationService) update(ctx context.Context, m *runner.Member, def *
 	}
 	if err := s.bind(ctx, m.Key(), def.Binding, def.Config.Mode, before.Config.Mode); err != nil {
 		return err
+	}
+	return s.configure(ctx, m, def)
+}
+
+// keep changes an application about whose policy nothing is said, now or before: who decides, and how far that word goes, is what was chosen since.
+func (s *applicationService) keep(ctx context.Context, m *runner.Member, def *spec.Application) error {
+	if def.Source.GetMode() == "" {
+		status, err := m.Fresh(ctx)
+		if err != nil {
+			return failed(err)
+		}
+		kept := *def
+		kept.Config.Mode = status.Mode
+		def = &kept
 	}
 	return s.configure(ctx, m, def)
 }
