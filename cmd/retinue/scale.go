@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -16,6 +17,13 @@ func newScale(p *program) *cobra.Command {
 	var profile string
 	cmd := &cobra.Command{
 		Use: "scale [app] APP N", Short: "Say how many executors an application shall have",
+		Long: `Sets the target of a profile: as many executors are kept as that, within the profile's minimum and maximum.
+
+A lower target ends no executor that runs: idle ones stay until "retinue drain" or the profile's releaseIdle lets them go.
+In mode scale the policy sizes the fleet; the target is kept for when the application is in mode follow again.
+With dynamicAllocation the target goes on following the tasks that wait.`,
+		Example: `  retinue scale hello 3
+  retinue scale hello 0 --profile big`,
 		Args: takes(2, 2, "an application and a number of executors"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			n, err := strconv.ParseUint(args[1], 10, 32)
@@ -51,7 +59,7 @@ func (p *program) scale(ctx context.Context, c *client.Client, word, profile str
 		return err
 	}
 	kept := held(scaled.GetApplication(), profile, n)
-	p.printf("application %s scaled to %s of profile %s\n", key, count(kept, "executor"), profile)
+	p.printf("application %s scaled to %s of profile %s%s\n", key, count(kept, "executor"), profile, meanwhile(scaled.GetApplication(), profile, kept))
 	if kept != n {
 		fmt.Fprintf(p.err, "retinue: %d is out of the bounds of profile %s, which has %s: `retinue apply` changes them\n",
 			n, profile, bounds(profileOf(scaled.GetApplication(), profile)))
@@ -66,6 +74,27 @@ func held(app *apiv1.Application, profile string, n uint32) uint32 {
 		n = min(n, s.GetMax())
 	}
 	return max(n, s.GetMin())
+}
+
+// meanwhile says what a target of n does not do to a profile: in mode scale nothing now, and idle executors stay unless releaseIdle ends them.
+func meanwhile(app *apiv1.Application, profile string, n uint32) string {
+	switch live := profileOf(app, profile).GetRunning(); {
+	case app.GetStatus().GetMode() == "scale":
+		return "; the policy decides in mode scale: the target is kept for mode follow"
+	case live > n && releaseIdle(app, profile) == 0:
+		return fmt.Sprintf("; %d live: idle executors stay until `retinue drain` or the profile's releaseIdle lets them go", live)
+	}
+	return ""
+}
+
+// releaseIdle is after how long an idle executor of a profile is let go; 0 is never.
+func releaseIdle(app *apiv1.Application, profile string) time.Duration {
+	for _, spec := range app.GetSpec().GetProfiles() {
+		if spec.GetName() == profile {
+			return spec.GetReleaseIdle().AsDuration()
+		}
+	}
+	return 0
 }
 
 // profileOf is the status of a profile, or nil.
