@@ -20,7 +20,8 @@ func newApply(p *program) *cobra.Command {
 		Short: "Create applications, or change them to what a file says",
 		Long: `The file holds YAML, one application in each document. All of it is read before anything is done.
 Durations are written 10s or 1m30s. A podTemplate is a map, as in Kubernetes, and is where every pod of the profile starts from.
-Environment variables are a map, NAME: value, or a list of name and value.`,
+Environment variables are a map, NAME: value, or a list of name and value.
+"retinue help manifest" lists all keys with their defaults, as docs/application.md does.`,
 		Example: `  retinue apply -f app.yaml
   printf 'id: hello\nprofiles: [{name: worker, target: 2}]\n' | retinue apply -f -`,
 		Args: noArgs,

@@ -34,7 +34,7 @@ var written = map[string]int{
 	"policy test direct @/nope.yaml": exitUsage, "policy test nope @/app.yaml": exitNotFound, "run -- true": exitUsage, "run --app a": exitUsage,
 	"run --app a --tasks @/twice.yaml": exitUsage, "run --app a --input @/large -- cat": exitUsage, "run --app a --env X -- cat": exitUsage,
 	"scale a": exitUsage, "scale a many": exitUsage, "stop": exitUsage, "version -o xml": exitUsage, "version": exitOK, "version -o json": exitOK, "help": exitOK,
-	"help exit-codes": exitOK, "exit-codes": exitOK, "get": exitOK, "local": exitOK, "policy": exitOK, "apply --dry-run -f @/app.yaml": exitOK, "completion bash": exitOK,
+	"help exit-codes": exitOK, "exit-codes": exitOK, "help manifest": exitOK, "manifest": exitOK, "get": exitOK, "local": exitOK, "policy": exitOK, "apply --dry-run -f @/app.yaml": exitOK, "completion bash": exitOK,
 	"local status --dir @/none": exitFailed, "local kubeconfig --dir @/none": exitFailed, "local down --dir @/none": exitOK,
 }
 

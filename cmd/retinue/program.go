@@ -59,7 +59,7 @@ Installed under the name kubectl-retinue it is also a plugin of kubectl.`,
 func (p *program) commands() []*cobra.Command {
 	return []*cobra.Command{
 		newApply(p), newGet(p), newDescribe(p), newScale(p), newStop(p), newDelete(p),
-		newRun(p), newLogs(p), newKill(p), newDrain(p), newPolicy(p), newLocal(p), newVersion(p), newExitCodes(),
+		newRun(p), newLogs(p), newKill(p), newDrain(p), newPolicy(p), newLocal(p), newVersion(p), newManifest(), newExitCodes(),
 	}
 }
 
