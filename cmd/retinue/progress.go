@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"os"
@@ -12,7 +11,6 @@ import (
 	"golang.org/x/term"
 
 	apiv1 "github.com/retinue-sched/retinue/api/v1"
-	"github.com/retinue-sched/retinue/sdk/client"
 )
 
 // progress shows how a job goes: one line that is drawn over on a terminal, a line every few seconds elsewhere.
@@ -32,6 +30,7 @@ type progress struct {
 	drawn   bool
 	last    time.Time
 	printed string // the line that was printed last, where there is no terminal
+	stalled stall
 }
 
 // workers is the fleet as it was seen last.
@@ -64,49 +63,18 @@ func (g *progress) see(t *apiv1.Task) {
 	g.draw()
 }
 
-// fleet follows the executors, for the line's end, until the function that it returns is called.
-func (g *progress) fleet(ctx context.Context, c *client.Client, job client.Job) (stop func()) {
-	if g.quiet {
-		return func() {}
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		stream, err := c.Applications.WatchApplications(ctx, &apiv1.WatchApplicationsRequest{Application: job.Application, Namespace: job.Namespace})
-		if err != nil {
-			return // the line then says nothing of executors
-		}
-		for {
-			msg, err := stream.Recv()
-			if err != nil {
-				return
-			}
-			for _, app := range msg.GetApplications() {
-				g.executors(app.GetStatus().GetProfiles())
-			}
-		}
-	}()
-	return func() { cancel(); <-done }
-}
-
-func (g *progress) executors(profiles []*apiv1.ProfileStatus) {
-	now := &workers{}
-	for _, p := range profiles {
-		now.registered += p.GetRegistered()
-		now.busy += p.GetBusy()
-	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.fleetAt = now
-	g.draw()
-}
-
 func (g *progress) unsuccessful() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	return g.failed()
+}
+
+// failed counts the tasks that ended otherwise than well. Who calls it holds mu, as for ended.
+func (g *progress) failed() int {
 	return g.counts[apiv1.TaskState_TASK_STATE_FAILED] + g.counts[apiv1.TaskState_TASK_STATE_CANCELLED] + g.counts[apiv1.TaskState_TASK_STATE_EXPIRED]
 }
+
+func (g *progress) ended() int { return g.counts[apiv1.TaskState_TASK_STATE_SUCCEEDED] + g.failed() }
 
 // draw shows the line if it is time to.
 func (g *progress) draw() {
@@ -135,10 +103,8 @@ func (g *progress) show() {
 
 // line is how it goes.
 func (g *progress) line() string {
-	succeeded := g.counts[apiv1.TaskState_TASK_STATE_SUCCEEDED]
-	failed := g.counts[apiv1.TaskState_TASK_STATE_FAILED] + g.counts[apiv1.TaskState_TASK_STATE_CANCELLED] + g.counts[apiv1.TaskState_TASK_STATE_EXPIRED]
 	running := g.counts[apiv1.TaskState_TASK_STATE_RUNNING] + g.counts[apiv1.TaskState_TASK_STATE_LAUNCHED]
-	ended := succeeded + failed
+	failed, ended := g.failed(), g.ended()
 	const width = 30
 	full := 0
 	if g.all > 0 {

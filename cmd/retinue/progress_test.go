@@ -23,6 +23,11 @@ func seen(g *progress, state apiv1.TaskState, keys ...string) {
 	}
 }
 
+// of is an application with such profiles.
+func of(profiles ...*apiv1.ProfileStatus) *apiv1.Application {
+	return &apiv1.Application{Status: &apiv1.ApplicationStatus{Profiles: profiles}}
+}
+
 // The line counts each task once, by its newest state, and foretells the end from the pace so far.
 func TestProgressLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -35,7 +40,7 @@ func TestProgressLine(t *testing.T) {
 		seen(g, succeeded, "a", "b")
 		seen(g, succeeded, "b") // again, as after a reconnection
 		seen(g, failed, "c")
-		g.executors([]*apiv1.ProfileStatus{{Registered: 2, Busy: 1}, {Registered: 3, Busy: 2}})
+		g.application(of(&apiv1.ProfileStatus{Registered: 2, Busy: 1}, &apiv1.ProfileStatus{Registered: 3, Busy: 2}))
 		time.Sleep(time.Second)
 		if got, want := g.line(), "[#########.....................] 3/10, 1 running, 1 failed, 3/s, 2s left, 5 executors (3 busy)"; got != want {
 			t.Errorf("in the middle %q, want %q", got, want)
@@ -51,7 +56,7 @@ func TestProgressAtTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := &bytes.Buffer{}
 		g := newProgress(out, 2, false)
-		g.executors([]*apiv1.ProfileStatus{{Registered: 1, Busy: 1}})
+		g.application(of(&apiv1.ProfileStatus{Registered: 1, Busy: 1}))
 		time.Sleep(time.Second)
 		seen(g, succeeded, "a", "b")
 		g.done()
