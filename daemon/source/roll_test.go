@@ -132,7 +132,7 @@ func TestEditedPodsAfterABrokenWatch(t *testing.T) {
 		w.cut(errCut)
 		synctest.Wait()
 		w.edit("a-i1-exec-1", edits["no owner"])
-		w.edit("a-i1-exec-2", edits["another number"])
+		w.edit("a-i1-exec-2", edits["another owner"])
 		w.delete("a-i1-exec-1")
 		w.run("a-i1-exec-2")
 		pass(time.Second)

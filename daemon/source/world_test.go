@@ -244,11 +244,12 @@ type rig struct {
 	mu     sync.Mutex
 	shown  []string
 	phases map[string]snapshot.Phase // what a reader of the feed knows
+	uids   map[string]string         // under which it was seen last
 }
 
 func start(t *testing.T, w *world, tune func(*source.Config)) *rig {
 	t.Helper()
-	r := &rig{world: w, done: make(chan error, 1), phases: map[string]snapshot.Phase{}}
+	r := &rig{world: w, done: make(chan error, 1), phases: map[string]snapshot.Phase{}, uids: map[string]string{}}
 	cfg := source.DefaultConfig()
 	cfg.Cluster, cfg.Owner, cfg.Namespace, cfg.Sink = w, us, namespace, r
 	if tune != nil {
@@ -278,7 +279,7 @@ func (r *rig) Observed(app string, o snapshot.Observation) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.shown = append(r.shown, fmt.Sprintf("%s %d %v", app, o.ID, o.Phase))
-	r.phases[o.Name] = o.Phase
+	r.phases[o.Name], r.uids[o.Name] = o.Phase, o.UID
 	if o.Phase == snapshot.Deleted {
 		delete(r.phases, o.Name)
 	}
@@ -302,7 +303,7 @@ func (r *rig) Listed(l source.Listing) {
 	for _, app := range l.Apps() {
 		for _, o := range l.Of(app) {
 			line += fmt.Sprintf(" %s %d %v,", app, o.ID, o.Phase)
-			r.phases[o.Name] = o.Phase
+			r.phases[o.Name], r.uids[o.Name] = o.Phase, o.UID
 		}
 		for _, p := range l.Foreign(app) {
 			line += fmt.Sprintf(" %s foreign %s,", app, p.Name)
@@ -319,6 +320,22 @@ func (r *rig) heard() []string {
 	out := r.shown
 	r.shown = nil
 	return out
+}
+
+// knows reports whether the pod that now has a name was seen.
+func (r *rig) knows(name string) (known bool) {
+	r.mu.Lock()
+	seen := r.uids[name]
+	r.mu.Unlock()
+	r.do(func(s *model.Server) error {
+		obj, err := s.Read(ref(name))
+		if err != nil {
+			return err
+		}
+		known = string(obj.(*corev1.Pod).UID) == seen
+		return nil
+	})
+	return known
 }
 
 func pass(d time.Duration) {
