@@ -24,9 +24,10 @@ func theirs(app string, id snapshot.ID) *corev1.Pod {
 	return p
 }
 
-// gauge is the newest value of a gauge.
-func gauge(t *testing.T, reader sdkmetric.Reader, name string) int64 {
+// foreign is how many foreign pods are counted.
+func foreign(t *testing.T, reader sdkmetric.Reader) int64 {
 	t.Helper()
+	const name = "retinue.pods.foreign"
 	var all metricdata.ResourceMetrics
 	if err := reader.Collect(t.Context(), &all); err != nil {
 		t.Fatal(err)
@@ -67,7 +68,7 @@ func TestPodsOfOthers(t *testing.T) {
 		w.run("a-i1-exec-2")
 		w.run("a-i1-exec-1")
 		expect(t, "shown", r.heard(), "a foreign a-i1-exec-5 there", "a foreign a-i1-exec-2 there", "a 1 Running")
-		if n := gauge(t, reader, "retinue.pods.foreign"); n != 5 {
+		if n := foreign(t, reader); n != 5 {
 			t.Errorf("%d foreign pods are counted, want 5", n)
 		}
 		pass(2 * time.Hour)
@@ -82,7 +83,7 @@ func TestPodsOfOthers(t *testing.T) {
 		if got := strings.Join(r.heard(), "; "); !strings.Contains(got, "a foreign a-i1-exec-2 gone") || !strings.Contains(got, "a foreign imitation gone") {
 			t.Errorf("shown %s", got)
 		}
-		if n := gauge(t, reader, "retinue.pods.foreign"); n != 3 {
+		if n := foreign(t, reader); n != 3 {
 			t.Errorf("%d foreign pods are counted, want 3", n)
 		}
 		if !r.feed.Shows(1) || r.feed.Shows(2) {
@@ -120,7 +121,7 @@ func TestForeignPodsDuringAList(t *testing.T) {
 		}
 		expect(t, "shown after the list", heard[list:],
 			"list: a foreign a-i1-exec-1,", "a foreign a-i1-exec-1 there", "a foreign a-i1-exec-1 gone", "a foreign a-i1-exec-2 there", "a foreign a-i1-exec-3 there")
-		if n := gauge(t, reader, "retinue.pods.foreign"); n != 2 {
+		if n := foreign(t, reader); n != 2 {
 			t.Errorf("%d foreign pods are counted, want 2", n)
 		}
 	})

@@ -66,7 +66,7 @@ func (l *ledger) toldOnce(t *testing.T) {
 	if strings.Contains(l.log.String(), "left") {
 		t.Errorf("the pod is said to be left alone, or out:\n%s", l.log.String())
 	}
-	if n := gauge(t, l.reader, "retinue.pods.foreign"); n != 0 {
+	if n := foreign(t, l.reader); n != 0 {
 		t.Errorf("%d foreign pods are counted, want none", n)
 	}
 }
