@@ -17,9 +17,9 @@ type Binding struct {
 	Policy   string // a name, or a digest as "sha256:..."
 	Settings string // a JSON object; empty is an empty one
 	// Mode is how far the policy's word goes. The host does not look at it: it keeps it so that a rollback can bring it back.
-	Mode string
+	Mode string `koanf:"-"`
 	// Before is how far the word of the policy goes that decides until now: what a rollback brings back if nobody chose that one.
-	Before string
+	Before string `koanf:"-"`
 }
 
 // settings returns the binding's settings in their shortest form.

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"sync"
 	"testing"
+	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
@@ -115,6 +116,7 @@ func newHost(t testing.TB, change ...func(*Config)) *Host {
 func startHost(t testing.TB, handler slog.Handler, reader sdkmetric.Reader, change ...func(*Config)) *Host {
 	t.Helper()
 	cfg := DefaultConfig()
+	cfg.CompileTimeout, cfg.StartTimeout = 10*time.Minute, time.Minute // the race detector makes the compiler slow by a factor of twenty
 	for _, c := range change {
 		c(&cfg)
 	}

@@ -59,7 +59,7 @@ func TestRefusals(t *testing.T) {
 		"trap in self-test":      {with(hostabi.ExportRelease, code(trap)).assemble(t), "in its self-test it trapped while deciding: unreachable"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := newHost(t, func(c *Config) { c.StartTimeout = 200 * time.Millisecond })
+			h := newHost(t)
 			_, err := h.Load(t.Context(), "mine", test.wasm)
 			if !errors.Is(err, ErrRefused) || !strings.HasPrefix(err.Error(), "loading policy mine: ") || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("error %v, want %q in it", err, test.want)
