@@ -114,6 +114,9 @@ func (p *program) applyOne(ctx context.Context, c *client.Client, spec *apiv1.Ap
 			before = got.GetApplication()
 		}
 	}
+	if err := working(before); err != nil {
+		return err
+	}
 	applied, err := c.Applications.ApplyApplication(ctx, &apiv1.ApplyApplicationRequest{Spec: spec, MustBeNew: mustBeNew})
 	if err != nil {
 		return err

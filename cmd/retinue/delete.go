@@ -21,12 +21,7 @@ func newDelete(p *program) *cobra.Command {
 		Args: deletable,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.connected(cmd.Context(), func(c *client.Client) error {
-				for _, word := range args {
-					if err := p.deleteApp(cmd.Context(), c, word, timeout); err != nil {
-						return err
-					}
-				}
-				return nil
+				return p.eachApp(cmd.Context(), c, args, func(word string) error { return p.deleteApp(cmd.Context(), c, word, timeout) })
 			})
 		},
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 
 	"github.com/spf13/cobra"
 
@@ -16,12 +17,7 @@ func newStop(p *program) *cobra.Command {
 		Args: takes(1, 0, "the names of applications"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.connected(cmd.Context(), func(c *client.Client) error {
-				for _, word := range args {
-					if err := p.stop(cmd.Context(), c, word, keep); err != nil {
-						return err
-					}
-				}
-				return nil
+				return p.eachApp(cmd.Context(), c, args, func(word string) error { return p.stop(cmd.Context(), c, word, keep) })
 			})
 		},
 	}
@@ -43,4 +39,31 @@ func (p *program) stop(ctx context.Context, c *client.Client, word string, keep 
 	}
 	p.printf("application %s stopped\n", key)
 	return nil
+}
+
+// eachApp does something to each of the applications. One that is not there does not keep it from the others.
+func (p *program) eachApp(ctx context.Context, c *client.Client, words []string, do func(word string) error) error {
+	var missing []error
+	for _, word := range words {
+		err := do(word)
+		if err != nil {
+			err = p.explain(err, func() bool { return p.answers(context.WithoutCancel(ctx), c) })
+		}
+		switch {
+		case exitCode(err) == exitNotFound:
+			missing = append(missing, err)
+		case err != nil:
+			return errors.Join(append([]error{err}, missing...)...) // the exit code is that of the first
+		}
+	}
+	return errors.Join(missing...)
+}
+
+// working refuses an application that has stopped, which does nothing any more.
+func working(app *apiv1.Application) error {
+	if !app.GetStatus().GetStopped() {
+		return nil
+	}
+	key := keyOf(app)
+	return failedf("application %s has stopped, for good: `retinue delete %s` makes room for a new one of that name", key, key)
 }
