@@ -39,43 +39,59 @@ Prints a line for each scenario and ends with "N passed, N failed"; the exit cod
 			if err != nil {
 				return err
 			}
-			return errors.Join(p.testPolicy(cmd.Context(), tested, args[1:]), done())
+			return errors.Join(p.testPolicy(cmd.Context(), args[0], tested, args[1:]), done())
 		},
 	}
 }
 
-func (p *program) testPolicy(ctx context.Context, tested scenario.Subject, files []string) error {
+func (p *program) testPolicy(ctx context.Context, name string, tested scenario.Subject, files []string) error {
 	var stories []scenario.Scenario
-	for _, name := range files {
-		in, err := os.Open(name)
+	for _, file := range files {
+		in, err := os.Open(file)
 		if err != nil {
 			return usagef("reading scenarios: %v", err)
 		}
-		list, err := scenario.Load(in, name)
+		list, err := scenario.Load(in, file)
 		_ = in.Close() // it was only read
 		if err != nil {
 			return usagef("%v", err)
 		}
 		stories = append(stories, list...)
 	}
-	failures := 0
+	var failures []scenario.Scenario
 	for _, s := range stories {
 		err := scenario.Run(ctx, s, tested)
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case err != nil:
-			failures++
+			failures = append(failures, s)
 			p.printf("FAIL  %s\n      %v\n", s.Name, err)
 		default:
 			p.printf("ok    %s\n", s.Name)
 		}
 	}
-	p.printf("%d passed, %d failed\n", len(stories)-failures, failures)
-	if failures > 0 {
-		return failedf("%d of %s failed", failures, count(len(stories), "scenario"))
+	p.printf("%d passed, %d failed\n", len(stories)-len(failures), len(failures))
+	if len(failures) > 0 {
+		return failedf("%d of %s failed%s", len(failures), count(len(stories), "scenario"), describes(ctx, name, failures))
 	}
 	return nil
+}
+
+// describes hints at the policy that scenarios are about, if it is another than the one that failed them.
+func describes(ctx context.Context, failed string, stories []scenario.Scenario) string {
+	const spark = "direct"
+	tested, done, err := subject(ctx, spark)
+	if err != nil || failed == spark {
+		return ""
+	}
+	defer func() { _ = done() }() // it runs natively, and has nothing to close
+	for _, s := range stories {
+		if scenario.Run(ctx, s, tested) != nil {
+			return ""
+		}
+	}
+	return fmt.Sprintf(": they describe `%s`, which passes them; another policy may well decide otherwise", spark)
 }
 
 // nothingToClose is what is left to do after a policy that was run natively.

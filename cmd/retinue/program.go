@@ -52,7 +52,25 @@ Installed under the name kubectl-retinue it is also a plugin of kubectl.`,
 	flags.StringVarP(&p.namespace, "namespace", "n", "", "namespace of the application; the daemon's default when empty")
 	flags.DurationVar(&p.timeout, "request-timeout", 30*time.Second, "how long one request may take")
 	root.AddCommand(p.commands()...)
+	explainHelp(root)
 	return root
+}
+
+// explainHelp makes help for what there is not an error, as any other wrong word is one.
+func explainHelp(root *cobra.Command) {
+	root.InitDefaultHelpCmd()
+	help, _, err := root.Find([]string{"help"})
+	if err != nil {
+		return // there is no such command, then
+	}
+	help.Run = nil
+	help.RunE = func(_ *cobra.Command, words []string) error {
+		cmd, rest, err := root.Find(words)
+		if err != nil || len(rest) > 0 && cmd.HasSubCommands() {
+			return unknown(cmd, words[len(words)-max(len(rest), 1):][0])
+		}
+		return cmd.Help()
+	}
 }
 
 // commands lists the commands, in the order in which help shows them.
@@ -104,15 +122,20 @@ func noArgs(cmd *cobra.Command, args []string) error {
 		return nil
 	}
 	if cmd.HasSubCommands() {
-		names := make([]string, 0, len(cmd.Commands()))
-		for _, c := range cmd.Commands() {
-			if c.IsAvailableCommand() {
-				names = append(names, c.Name())
-			}
-		}
-		return usagef("%q has no command %q%s", cmd.CommandPath(), args[0], suggest(args[0], names))
+		return unknown(cmd, args[0])
 	}
 	return usagef("%s takes no arguments, and got %q", cmd.CommandPath(), args[0])
+}
+
+// unknown refuses a word that is not one of a command's commands.
+func unknown(cmd *cobra.Command, word string) error {
+	var names []string
+	for _, c := range cmd.Commands() {
+		if c.IsAvailableCommand() || c.IsAdditionalHelpTopicCommand() {
+			names = append(names, c.Name())
+		}
+	}
+	return usagef("%q has no command %q%s", cmd.CommandPath(), word, suggest(word, names))
 }
 
 // exclude refuses a command line that has both flags of a pair.
