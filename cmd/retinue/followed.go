@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	apiv1 "github.com/retinue-sched/retinue/api/v1"
@@ -45,7 +46,7 @@ func (f *followed) write(t *apiv1.Task) error {
 		fmt.Fprintf(f.p.err, "retinue: the output of task %s was cut at %s\n", clean(t.GetKey()), count(len(output), "byte"))
 	}
 	if f.o.outputDir != "" {
-		return os.WriteFile(filepath.Join(f.o.outputDir, fileName(t.GetKey())), output, 0o644)
+		return os.WriteFile(filepath.Join(f.o.outputDir, fileName(f.padded(t.GetKey()))), output, 0o644)
 	}
 	f.progress.clear()
 	if _, err := f.p.out.Write(output); err != nil {
@@ -77,7 +78,11 @@ func (f *followed) failure() error {
 		}
 		b.WriteString("\n")
 	}
-	fmt.Fprintf(&b, "%d of %s did not succeed", f.progress.unsuccessful(), count(len(f.job.Tasks), "task"))
+	all := f.progress.unsuccessful()
+	if more := all - len(f.failed); more > 0 {
+		fmt.Fprintf(&b, "%d more: retinue get tasks --app %s --state failed,cancelled,expired --job %s\n", more, f.o.app, f.job.Name)
+	}
+	fmt.Fprintf(&b, "%d of %s did not succeed", all, count(len(f.job.Tasks), "task"))
 	return failedf("%s", b.String())
 }
 
@@ -110,6 +115,17 @@ func lastWords(t *apiv1.Task) string {
 		words = string(runes[:most]) + "…"
 	}
 	return words
+}
+
+// padded is a task's key with as many digits as the last of its job has, if the key was made up of the job's name and the task's number: so the
+// files of a list are in its order.
+func (f *followed) padded(key string) string {
+	digits, ok := strings.CutPrefix(key, f.job.Name+"-")
+	n, err := strconv.Atoi(digits)
+	if !ok || err != nil || n < 1 || n > len(f.job.Tasks) || f.job.Tasks[n-1].GetKey() != "" {
+		return key
+	}
+	return fmt.Sprintf("%s-%0*d", f.job.Name, len(strconv.Itoa(len(f.job.Tasks))), n)
 }
 
 // fileName is a name for the output of a task. Keys are anything; what they may not do is lead out of the folder.

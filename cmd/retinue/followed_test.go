@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	apiv1 "github.com/retinue-sched/retinue/api/v1"
 )
 
@@ -87,13 +89,29 @@ func TestManyFailures(t *testing.T) {
 	for i := range 3 * shownFailures {
 		keys = append(keys, strings.Repeat("x", i+1))
 	}
-	f, _, _ := following(runOptions{each: "-"}, keys...)
+	f, _, _ := following(runOptions{each: "-", app: "hello"}, keys...)
+	f.job.Name = "many"
 	for _, key := range keys {
 		f.changed(ended(key, apiv1.TaskState_TASK_STATE_FAILED, &apiv1.Report{ExitCode: 1}))
 	}
 	lines := strings.Split(f.failure().Error(), "\n")
-	if len(lines) != shownFailures+1 || lines[shownFailures] != "30 of 30 tasks did not succeed" {
-		t.Errorf("got %d lines, the last %q, want %d failures and a count of 30", len(lines), lines[len(lines)-1], shownFailures)
+	want := []string{"20 more: retinue get tasks --app hello --state failed,cancelled,expired --job many", "30 of 30 tasks did not succeed"}
+	if diff := cmp.Diff(want, lines[shownFailures:]); diff != "" {
+		t.Errorf("after %d failures (-want +got):\n%s", shownFailures, diff)
+	}
+}
+
+// The files of a list are in its order by name. A key that was given is kept as it is.
+func TestOutputNamesAreInOrder(t *testing.T) {
+	f, _, _ := following(runOptions{each: "-"}, append(make([]string, 100), "j-102")...)
+	f.job.Tasks = append(f.job.Tasks, &apiv1.TaskSpec{Key: "j-7"})
+	f.job.Name = "j"
+	for key, want := range map[string]string{
+		"j-1": "j-001", "j-42": "j-042", "j-100": "j-100", "j-101": "j-101", "j-102": "j-102", "j-103": "j-103", "j-0": "j-0", "j--1": "j--1", "other-1": "other-1", "j-x": "j-x",
+	} {
+		if got := f.padded(key); got != want {
+			t.Errorf("the output of %s goes to %s, want %s", key, got, want)
+		}
 	}
 }
 

@@ -82,12 +82,23 @@ func (o runOptions) base(stdin io.Reader) (*apiv1.TaskSpec, error) {
 	if o.input != "" {
 		content, err := readAll(o.input, stdin, apiv1.MaxMessage)
 		if err != nil {
-			return nil, usagef("reading the input: %w: put it where the executors are, and name it with --file", err)
+			return nil, usagef("reading the input: %w%s", err, inputHint(err))
 		}
 		base.Input = content
 	}
 	return base, nil
 }
+
+// inputHint says what to do instead with an input that cannot be read.
+func inputHint(err error) string {
+	if errors.Is(err, errTooLarge) {
+		return ": put it where the executors are, and name it with --file"
+	}
+	return ": --input takes a file of this machine, or - for the standard input"
+}
+
+// errTooLarge reports that there is more to read than may be.
+var errTooLarge = errors.New("it is too large")
 
 // maxList bounds a list of tasks, in bytes, so that a wrong name does not fill the memory.
 const maxList = 256 << 20
@@ -106,7 +117,7 @@ func readAll(name string, stdin io.Reader, most int64) ([]byte, error) {
 	}
 	content, err := io.ReadAll(io.LimitReader(stdin, most+1))
 	if err == nil && int64(len(content)) > most {
-		err = fmt.Errorf("%s has more than %d bytes", name, most)
+		err = fmt.Errorf("%s has more than %d bytes: %w", name, most, errTooLarge)
 	}
 	return content, err
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -11,6 +12,7 @@ import (
 	"golang.org/x/term"
 
 	apiv1 "github.com/retinue-sched/retinue/api/v1"
+	"github.com/retinue-sched/retinue/sdk/client"
 )
 
 // progress shows how a job goes: one line that is drawn over on a terminal, a line every few seconds elsewhere.
@@ -38,6 +40,7 @@ type workers struct{ registered, busy uint32 }
 
 // How often progress is shown.
 const (
+	drawFrom   = 500 * time.Millisecond // a job that is refused is so at once, and shall show no line before
 	drawEvery  = 100 * time.Millisecond
 	printEvery = 3 * time.Second
 )
@@ -82,7 +85,7 @@ func (g *progress) draw() {
 	if g.live {
 		every = drawEvery
 	}
-	if g.quiet || (g.passing && !g.live) || time.Since(g.last) < every {
+	if g.quiet || (g.passing && !g.live) || time.Since(g.last) < every || time.Since(g.began) < drawFrom {
 		return
 	}
 	g.last = time.Now()
@@ -141,6 +144,15 @@ func (g *progress) clear() {
 		g.drawn = false
 		g.last = time.Time{}
 	}
+}
+
+// close ends the line of a job that ended with err: what there is to be seen of one that was not run at all would mislead.
+func (g *progress) close(err error) {
+	if err == nil || errors.Is(err, client.ErrIncomplete) {
+		g.done()
+		return
+	}
+	g.clear()
 }
 
 // done leaves the last state of things on the screen.

@@ -2,12 +2,14 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	apiv1 "github.com/retinue-sched/retinue/api/v1"
+	"github.com/retinue-sched/retinue/sdk/client"
 )
 
 const (
@@ -56,8 +58,9 @@ func TestProgressAtTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := &bytes.Buffer{}
 		g := newProgress(out, 2, false)
+		time.Sleep(drawFrom)
 		g.application(of(&apiv1.ProfileStatus{Registered: 1, Busy: 1}))
-		time.Sleep(time.Second)
+		time.Sleep(time.Second - drawFrom)
 		seen(g, succeeded, "a", "b")
 		g.done()
 		g.done() // says nothing new
@@ -69,7 +72,7 @@ func TestProgressAtTheEnd(t *testing.T) {
 	})
 }
 
-// Where there is no terminal, a line comes at once and then one every few seconds, however much happens; at the end comes the last.
+// Where there is no terminal, a line comes soon and then one every few seconds, however much happens; at the end comes the last.
 func TestProgressElsewhereIsSparing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := &bytes.Buffer{}
@@ -80,8 +83,8 @@ func TestProgressElsewhereIsSparing(t *testing.T) {
 		}
 		g.done()
 		lines := strings.Split(strings.TrimSpace(out.String()), "\n")
-		if len(lines) != 5 || !strings.Contains(lines[0], " 1/1000,") || !strings.Contains(lines[4], " 1000/1000,") {
-			t.Errorf("wrote %d lines in 10 s, want 5 from 1/1000 to 1000/1000:\n%s", len(lines), out)
+		if len(lines) != 5 || !strings.Contains(lines[0], " 51/1000,") || !strings.Contains(lines[4], " 1000/1000,") {
+			t.Errorf("wrote %d lines in 10 s, want 5 from 51/1000 to 1000/1000:\n%s", len(lines), out)
 		}
 	})
 }
@@ -92,6 +95,7 @@ func TestProgressOnATerminal(t *testing.T) {
 		out := &bytes.Buffer{}
 		g := newProgress(out, 2, false)
 		g.live = true
+		time.Sleep(drawFrom)
 		seen(g, running, "a")
 		seen(g, running, "b") // too soon to be drawn
 		g.clear()
@@ -107,6 +111,26 @@ func TestProgressOnATerminal(t *testing.T) {
 	})
 }
 
+// Of a job that is refused nothing is shown, neither of what was seen before the refusal nor at the end; one that ends is shown, however soon.
+func TestProgressOfARefusedJob(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, live := range []bool{true, false} {
+			out := &bytes.Buffer{}
+			g := newProgress(out, 1, false)
+			g.live = live
+			seen(g, succeeded, "of-a-job-before")
+			g.close(errors.New("refused"))
+			if out.Len() > 0 {
+				t.Errorf("live %t: wrote %q, want nothing", live, out)
+			}
+			g.close(client.ErrIncomplete)
+			if !strings.Contains(out.String(), "] 1/1, ") {
+				t.Errorf("live %t: wrote %q, want the last state", live, out)
+			}
+		}
+	})
+}
+
 // Of a single command's progress nothing is left on a terminal, and nothing is shown elsewhere.
 func TestProgressOfASingleCommandPasses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -114,6 +138,7 @@ func TestProgressOfASingleCommandPasses(t *testing.T) {
 			out := &bytes.Buffer{}
 			g := newProgress(out, 1, false)
 			g.passing, g.live = true, live
+			time.Sleep(drawFrom)
 			seen(g, running, "a")
 			g.done()
 			if live != strings.HasPrefix(out.String(), "\r\x1b[K[") || strings.Contains(out.String(), "\n") || live != strings.HasSuffix(out.String(), "\r\x1b[K") {

@@ -31,13 +31,17 @@ func newRun(p *program) *cobra.Command {
 		Use:   "run --app APP [flags] -- COMMAND [ARGUMENT...]",
 		Short: "Run a command, or one for each line of a list, on an application's executors",
 		Long: `Runs the command as a task on an executor and follows it to its end; its output comes out here.
+A task starts in a fresh, empty folder: name files by absolute paths, or say with --directory where it shall start.
 With --each FILE (or - for standard input) there is a task for each line, in which {} stands for the line.
 With --tasks FILE (or -) the tasks are those in a file of YAML or JSON: a list, or a document for each, with the keys of a task
 (key, command, env, input, files, directory, profile, timeout, deadline, maxAttempts, killGrace); flags count for tasks that do not say otherwise.
+A task succeeds if its command ends with exit code 0. One that fails is tried again, 4 times in all unless its application says
+otherwise (maxTaskAttempts); --max-attempts 1 tries it once.
 The exit code is the command's own for one command; for a list it is 0 if all succeeded and 1 if not.
 Ctrl-C ends the tasks, except with --detach; a second one leaves at once.`,
 		Example: `  retinue run --app hello -- echo hello
-  ls *.txt | retinue run --app hello --each - -- wc -c {}
+  ls *.txt | retinue run --app hello --directory "$PWD" --each - -- wc -c {}
+  ls "$PWD"/*.txt | retinue run --app hello --each - --max-attempts 1 -- grep -c word {}
   retinue run --app hello --tasks tasks.yaml --output-dir out`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if o.app == "" {
@@ -54,7 +58,7 @@ Ctrl-C ends the tasks, except with --detach; a second one leaves at once.`,
 	}
 	flags := cmd.Flags()
 	flags.StringVarP(&o.app, "app", "a", "", "application whose executors run it")
-	flags.StringVar(&o.job, "job", "", "name of the job; the same name again picks up what was submitted before")
+	flags.StringVar(&o.job, "job", "", "name of the job, made up when empty; the same name again picks up what was submitted before")
 	flags.StringVar(&o.profile, "profile", "", "kind of executor; the first when empty")
 	flags.StringVar(&o.each, "each", "", "file with a line for each task, or -")
 	flags.StringVar(&o.tasks, "tasks", "", "file with tasks in YAML or JSON, or -")
@@ -80,7 +84,7 @@ func (p *program) runJob(ctx context.Context, c *client.Client, job client.Job, 
 	if o.detach {
 		name, err := c.Submit(ctx, job)
 		if err != nil {
-			return blamed(err)
+			return p.refusal(ctx, c, job, err)
 		}
 		p.printf("job %s: %s submitted; see `retinue get tasks --app %s --job %s`\n", name, count(len(job.Tasks), "task"), o.app, name)
 		return nil
@@ -97,14 +101,14 @@ func (p *program) runJob(ctx context.Context, c *client.Client, job client.Job, 
 	stop := f.progress.fleet(ctx, c, job)
 	err := c.Run(ctx, job)
 	stop()
-	f.progress.done()
+	f.progress.close(err)
 	if err != nil && ctx.Err() != nil {
 		return p.interrupted(context.WithoutCancel(ctx), c, job)
 	}
 	if errors.Is(err, client.ErrIncomplete) {
 		err = f.failure()
 	}
-	return errors.Join(blamed(err), f.err)
+	return errors.Join(p.refusal(ctx, c, job, err), f.err)
 }
 
 // blamed makes what the client found wrong with a job, before it called anybody, an error in what a person wrote.
@@ -122,8 +126,11 @@ func blamed(err error) error {
 func (p *program) there(ctx context.Context, c *client.Client, job client.Job) error {
 	ctx, cancel := p.request(ctx)
 	defer cancel()
-	_, err := c.Applications.GetApplication(ctx, &apiv1.GetApplicationRequest{Application: job.Application, Namespace: job.Namespace})
-	return err
+	got, err := c.Applications.GetApplication(ctx, &apiv1.GetApplicationRequest{Application: job.Application, Namespace: job.Namespace})
+	if err != nil {
+		return err
+	}
+	return working(got.GetApplication())
 }
 
 // interrupted ends the tasks of a job that a person no longer wants.

@@ -84,10 +84,11 @@ func (g *progress) application(app *apiv1.Application) {
 	g.draw()
 }
 
-// tell says why tasks wait and no executor comes, once for each reason.
+// tell draws the line, which may have waited for its time, and says why tasks wait and no executor comes, once for each reason.
 func (g *progress) tell() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	g.draw()
 	s := &g.stalled
 	if g.quiet || s.since.IsZero() || time.Since(s.since) < patientFor || s.why == "" || s.reason == s.told || g.ended() == g.all {
 		return
