@@ -36,7 +36,7 @@ var keysTold = map[string]told{
 
 	"profiles[].name":            {"default", "name of this kind of executor"},
 	"profiles[].slots":           {"1", "how many tasks an executor runs at once"},
-	"profiles[].target":          {"0", "how many executors are wanted when the application is made, in mode follow; at least min"},
+	"profiles[].target":          {"0", "how many executors are wanted in mode follow, at least min. Applied again with another number, it takes the place of what `retinue scale` said"},
 	"profiles[].min":             {"0", "fewest executors that are kept"},
 	"profiles[].max":             {"0: no bound", "most executors; dynamicAllocation needs it"},
 	"profiles[].maxPending":      {"0: no bound", "most executors of this profile that are asked for and do not run yet"},

@@ -51,6 +51,7 @@ A key that is not below is refused, with its line. Durations are written 10s or 
 The defaults are those of a daemon whose own configuration ([configuration.md](configuration.md), section application) says nothing else.
 The same file again changes nothing; another one changes the application while it works. What pods are made of (image, command, env, cpu,
 memory, labels, annotations, podTemplate) holds for executors that are created from then on; those that run stay as they are.
+Profiles are neither removed, renamed nor moved; new ones go to the end.
 
 | key | type | default | meaning |
 |---|---|---|---|
