@@ -98,7 +98,7 @@ func kindWritten(field protoreflect.FieldDescriptor) string {
 	case isQuantity(field):
 		return "quantity"
 	}
-	switch field.Kind() { //nolint:exhaustive // the rest is told as errors tell it
+	switch field.Kind() {
 	case protoreflect.StringKind:
 		return "text"
 	case protoreflect.Uint32Kind, protoreflect.Uint64Kind:

@@ -44,7 +44,7 @@ func (p *program) scale(ctx context.Context, c *client.Client, word, profile str
 	if err != nil {
 		return err
 	}
-	if err := working(app); err != nil {
+	if err = working(app); err != nil {
 		return err
 	}
 	key := keyOf(app)
