@@ -51,9 +51,6 @@ func Name(app string, incarnation uint32, id snapshot.ID) string {
 // there would be one more that nobody may take from a pod without making it invisible.
 func Selector() string { return LabelApp }
 
-// SelectorOf is a label selector for the executor pods of one application.
-func SelectorOf(app string) string { return LabelApp + "=" + app + "," + LabelExecutor }
-
 // Reserved reports whether a label or annotation key is set by this package, so that users may not set it.
 func Reserved(key string) bool {
 	switch key {

@@ -43,11 +43,7 @@ func (h *Host) bind(ctx context.Context, app string, to Binding) (Module, string
 		return Module{}, "", errClosed
 	}
 	defer h.busy.Done()
-	settings, err := to.settings()
-	if err != nil {
-		return Module{}, "", err
-	}
-	m, name, err := h.library.find(ctx, to.Policy)
+	m, name, settings, err := h.resolve(ctx, to)
 	if err != nil {
 		return Module{}, "", err
 	}
@@ -66,6 +62,15 @@ func (h *Host) bind(ctx context.Context, app string, to Binding) (Module, string
 	}
 	replaced, err := h.exchange(ctx, b, &generation{policy: name, pool: p, mode: to.Mode}, to.Before)
 	return m.as(name), replaced, err
+}
+
+// resolve returns what a binding names: the module, which the caller must release, the name it goes by, and the settings in their shortest form.
+func (h *Host) resolve(ctx context.Context, to Binding) (m *module, name, settings string, err error) {
+	if settings, err = to.settings(); err != nil {
+		return nil, "", "", err
+	}
+	m, name, err = h.library.find(ctx, to.Policy)
+	return m, name, settings, err
 }
 
 // wake returns a pool whose module has started and taken its settings. It takes over the caller's hold on the module; the pool must be released.
@@ -87,11 +92,7 @@ func (h *Host) Try(ctx context.Context, to Binding) error {
 		return wrap(errClosed)
 	}
 	defer h.busy.Done()
-	settings, err := to.settings()
-	if err != nil {
-		return wrap(err)
-	}
-	m, _, err := h.library.find(ctx, to.Policy)
+	m, _, settings, err := h.resolve(ctx, to)
 	if err != nil {
 		return wrap(err)
 	}
@@ -180,11 +181,7 @@ func (h *Host) makeDefault(ctx context.Context, to Binding, onlyFirst bool) (bou
 		return Module{}, "", wrap(errClosed)
 	}
 	defer h.busy.Done()
-	settings, err := to.settings()
-	if err != nil {
-		return Module{}, "", wrap(err)
-	}
-	m, name, err := h.library.find(ctx, to.Policy)
+	m, name, settings, err := h.resolve(ctx, to)
 	if err != nil {
 		return Module{}, "", wrap(err)
 	}

@@ -71,11 +71,7 @@ func ownedAlone(dir string) error {
 
 // clean removes the files that are not what they were, that nobody took down, and, while there are too many bytes, the oldest.
 func (c cache) clean() error {
-	known, err := c.read()
-	if err != nil {
-		return err
-	}
-	there, err := c.files()
+	known, there, err := c.contents()
 	if err != nil {
 		return err
 	}
@@ -98,11 +94,7 @@ func (c cache) record() error {
 	if c.dir == "" {
 		return nil
 	}
-	known, err := c.read()
-	if err != nil {
-		return err
-	}
-	there, err := c.files()
+	known, there, err := c.contents()
 	if err != nil {
 		return err
 	}
@@ -133,6 +125,15 @@ type cached struct {
 	name    string // in the folder
 	size    int64
 	written time.Time
+}
+
+// contents returns the sums that were taken down, by name, and the files that are there.
+func (c cache) contents() (known map[string]string, there []cached, err error) {
+	if known, err = c.read(); err != nil {
+		return nil, nil, err
+	}
+	there, err = c.files()
+	return known, there, err
 }
 
 // files lists the files in the cache, other than the list of sums.

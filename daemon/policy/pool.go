@@ -163,7 +163,7 @@ func (p *pool) drop(img *image) {
 	}
 }
 
-// start starts an instance with room for a view of a size, and half as much again, and makes the image.
+// start starts an instance with room for a view of a size, or up to twice as much, and makes the image.
 func (p *pool) start(ctx context.Context, size int) (*instance, *fault) {
 	reserve := leastReserve
 	for reserve < size {
